@@ -1,0 +1,2 @@
+//! The lab's command line.
+fn main() {}
