@@ -1,1 +1,3 @@
-//! linerate.
+//! linerate: which NIC in this cluster is not running at line rate, and why.
+
+pub mod model;

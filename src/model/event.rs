@@ -1,0 +1,133 @@
+//! Events: the interface between whoever learns something and everyone who shows, keeps or judges it.
+//! A run is its events, in order; a recorded run is the same events read from a file.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fact, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, Rail, RunSettings};
+
+/// Version of the event vocabulary; raised when an older reader would misread a newer event.
+pub const SCHEMA: u32 = 1;
+
+/// An event with its place in the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Counts from 0 without gaps, so that a torn or edited file shows.
+    pub seq: u64,
+    /// Milliseconds since 1970-01-01 UTC, by the controller's clock.
+    pub at_ms: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// A probe that a round will run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedPair {
+    /// Its number within the run.
+    pub probe: ProbeId,
+    /// Who sends to whom.
+    pub pair: Pair,
+}
+
+/// The NIC that plays a rail's part on a node, or why there is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RailNic {
+    /// The node.
+    pub node: NodeName,
+    /// The rail.
+    pub rail: Rail,
+    /// The NIC, with the rule that found it.
+    pub nic: Fact<NicId>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnd {
+    /// Everything planned was tried.
+    Complete,
+    /// The operator stopped it.
+    Interrupted,
+}
+
+/// Something that was learned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Event {
+    /// A run begins.
+    RunStarted {
+        /// [`SCHEMA`] of what follows.
+        schema: u32,
+        /// Version of linerate that ran.
+        linerate: String,
+        /// What was asked for.
+        settings: RunSettings,
+    },
+    /// A node got one step further towards a running agent.
+    NodeStage {
+        /// The node.
+        node: NodeName,
+        /// The step, in a word or two.
+        stage: String,
+    },
+    /// A node's agent said hello.
+    NodeConnected {
+        /// The node.
+        node: NodeName,
+        /// Version of the agent.
+        agent: String,
+    },
+    /// A node was surveyed.
+    NodeSurveyed {
+        /// The node.
+        node: NodeName,
+        /// What was found.
+        facts: Box<NodeFacts>,
+    },
+    /// A node could not be reached, or stopped answering.
+    NodeLost {
+        /// The node.
+        node: NodeName,
+        /// Why, for the operator.
+        why: String,
+    },
+    /// NICs were matched to rails.
+    RailsResolved {
+        /// One entry for each node and rail.
+        nics: Vec<RailNic>,
+    },
+    /// A pair that belongs to the plan and cannot be probed.
+    PairSkipped {
+        /// The sending node.
+        from: NodeName,
+        /// The receiving node.
+        to: NodeName,
+        /// The rail.
+        rail: Rail,
+        /// Why not.
+        why: String,
+    },
+    /// A round is about to run.
+    RoundPlanned {
+        /// Its number, from 0.
+        round: u32,
+        /// Its probes, which run at the same time.
+        pairs: Vec<PlannedPair>,
+    },
+    /// Both ends of a probe are connected and data begins to move.
+    ProbeStarted {
+        /// Which probe.
+        probe: ProbeId,
+    },
+    /// A probe is over.
+    ProbeEnded {
+        /// Which probe.
+        probe: ProbeId,
+        /// What came of it.
+        outcome: Outcome,
+    },
+    /// A run is over.
+    RunFinished {
+        /// How.
+        end: RunEnd,
+    },
+}

@@ -1,0 +1,159 @@
+//! What is known of a node: its RDMA devices, ports, GIDs and limits.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Fact, Gbps, Gid, MemlockLimit, PciAddress};
+
+/// What a survey of one node found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NodeFacts {
+    /// The node's own name for itself.
+    pub hostname: Fact<String>,
+    /// Kernel release, as `uname -r`.
+    pub kernel: Fact<String>,
+    /// Machine architecture, as `uname -m`.
+    pub arch: Fact<String>,
+    /// RLIMIT_MEMLOCK as the agent has it.
+    pub memlock: Fact<MemlockLimit>,
+    /// The file that libibverbs was loaded from.
+    pub libibverbs: Fact<String>,
+    /// RDMA devices in the order of their names; unknown where the kernel shows none at all.
+    pub rdma: Fact<Vec<RdmaDevice>>,
+}
+
+/// One RDMA device, as under /sys/class/infiniband.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RdmaDevice {
+    /// Its name, such as `mlx5_0` or `rxe0`.
+    pub name: String,
+    /// The kernel driver of the function below it.
+    pub driver: Fact<String>,
+    /// Set where RDMA is done by the kernel, so that its CPU cost and port rate mean nothing.
+    pub software: Option<SoftwareRdma>,
+    /// Firmware version.
+    pub firmware: Fact<String>,
+    /// The PCI function it sits on (for rxe and siw, that of the netdev below).
+    pub pci: Fact<PciAddress>,
+    /// The NUMA node of that function.
+    pub numa_node: Fact<u32>,
+    /// Its ports, by number.
+    pub ports: Vec<Port>,
+}
+
+/// RDMA done in software by the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SoftwareRdma {
+    /// Soft-RoCE, rdma_rxe.
+    Rxe,
+    /// Soft-iWARP, siw.
+    Siw,
+}
+
+/// One port of an RDMA device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// Its number, from 1.
+    pub number: u8,
+    /// Logical state.
+    pub state: Fact<PortState>,
+    /// Physical state, the kernel's word (`LinkUp`, `Polling`, `Disabled`).
+    pub physical_state: Fact<String>,
+    /// InfiniBand or Ethernet.
+    pub link_layer: Fact<LinkLayer>,
+    /// Signalling rate; what software RDMA claims here is not a measurement.
+    pub rate: Fact<Gbps>,
+    /// Path MTU in bytes that the port runs at now.
+    pub active_mtu: Fact<u32>,
+    /// Local identifier (InfiniBand only).
+    pub lid: Fact<u16>,
+    /// The network interface behind the port.
+    pub netdev: Fact<Netdev>,
+    /// The GID table, empty slots left out.
+    pub gids: Vec<GidEntry>,
+}
+
+/// A network interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Netdev {
+    /// Its name.
+    pub name: String,
+    /// Its MTU in bytes.
+    pub mtu: Fact<u32>,
+    /// The kernel's operational state (`up`, `down`, `unknown`).
+    pub operstate: Fact<String>,
+}
+
+/// An entry of a port's GID table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GidEntry {
+    /// The index that verbs know it by.
+    pub index: u32,
+    /// The GID.
+    pub gid: Gid,
+    /// What packets under this GID look like.
+    pub kind: Fact<GidType>,
+    /// The network interface it belongs to (RoCE).
+    pub netdev: Fact<String>,
+    /// Length of the subnet's prefix on that interface, in bits (RoCEv2).
+    pub prefix_len: Fact<u8>,
+}
+
+/// The type of a GID table entry, from gid_attrs/types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GidType {
+    /// InfiniBand, and RoCE version 1 (`IB/RoCE v1`): the link layer tells which.
+    IbOrRoceV1,
+    /// RoCE version 2, over UDP/IP.
+    RoceV2,
+}
+
+/// Logical state of a port (InfiniBand Architecture Specification, PortInfo:PortState).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortState {
+    /// No link.
+    Down,
+    /// Link up, not yet configured: on InfiniBand, no subnet manager has seen it.
+    Init,
+    /// Configured, not yet active.
+    Armed,
+    /// Carries traffic.
+    Active,
+    /// Active, with the link in error recovery.
+    ActiveDefer,
+}
+
+impl fmt::Display for PortState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Down => "DOWN",
+            Self::Init => "INIT",
+            Self::Armed => "ARMED",
+            Self::Active => "ACTIVE",
+            Self::ActiveDefer => "ACTIVE_DEFER",
+        })
+    }
+}
+
+/// What the port's link speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkLayer {
+    /// InfiniBand.
+    InfiniBand,
+    /// Ethernet: RoCE or iWARP.
+    Ethernet,
+}
+
+impl fmt::Display for LinkLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::InfiniBand => "InfiniBand",
+            Self::Ethernet => "Ethernet",
+        })
+    }
+}

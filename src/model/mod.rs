@@ -1,0 +1,27 @@
+//! The vocabulary: ids, units, facts, probes, expectations, findings, events.
+//! Knows no clock, file, thread or colour, and imports no other room.
+
+mod event;
+mod fact;
+mod facts;
+mod finding;
+mod gid;
+mod ids;
+mod probe;
+mod settings;
+mod units;
+
+pub use event::{Event, PlannedPair, RailNic, Record, RunEnd, SCHEMA};
+pub use fact::Fact;
+pub use facts::{
+    GidEntry, GidType, LinkLayer, Netdev, NodeFacts, Port, PortState, RdmaDevice, SoftwareRdma,
+};
+pub use finding::{Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
+pub use gid::Gid;
+pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
+pub use probe::{
+    Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, Outcome, ProbeKind,
+    ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,
+};
+pub use settings::{Expect, RailRule, RunSettings};
+pub use units::{Bytes, Gbps, MemlockLimit, ParseUnitError};

@@ -1,0 +1,226 @@
+//! A probe: what is asked for, what both ends exchange, and what came of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bytes, Fact, Gbps, Gid, NodeName};
+
+/// How a probe moves its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeKind {
+    /// RDMA write over reliable connected queue pairs.
+    RdmaWrite,
+}
+
+/// Where the data lies at both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryKind {
+    /// The host's main memory.
+    Host,
+}
+
+/// How the initiator learns that work is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Completion {
+    /// Busy-poll the completion queue: most bandwidth, one core spent.
+    Poll,
+    /// Sleep until the completion channel has an event: CPU cost is that of the work.
+    Event,
+}
+
+/// What a bandwidth probe does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeSpec {
+    /// How data is moved.
+    pub kind: ProbeKind,
+    /// Size of one message.
+    pub message_size: Bytes,
+    /// Work requests in flight on each queue pair.
+    pub depth: u32,
+    /// Queue pairs that share the load.
+    pub queue_pairs: u32,
+    /// How long data is sent, in milliseconds, warm-up included.
+    pub duration_ms: u32,
+    /// How completions are learned of.
+    pub completion: Completion,
+    /// Where the data lies.
+    pub memory: MemoryKind,
+}
+
+/// The end of a probe that a node plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Posts the work requests: the sender of an RDMA write.
+    Initiator,
+    /// Owns the memory that is written to.
+    Target,
+}
+
+/// The local port and address that an end of a probe uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalPort {
+    /// RDMA device name.
+    pub device: String,
+    /// Port number, from 1.
+    pub port: u8,
+    /// Index into the port's GID table.
+    pub gid_index: u32,
+}
+
+/// A queue pair as its peer needs to know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuePairAddress {
+    /// Queue pair number, 24 bits.
+    pub number: u32,
+    /// First packet sequence number that it sends, 24 bits.
+    pub psn: u32,
+}
+
+/// Registered memory that a peer may write to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteMemory {
+    /// Virtual address of its first byte at the owner.
+    pub address: u64,
+    /// Its remote key.
+    pub rkey: u32,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+/// What an end tells its peer, through the controller, so that the peer can connect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// Local identifier; 0 on Ethernet.
+    pub lid: u16,
+    /// The GID that the queue pairs use.
+    pub gid: Gid,
+    /// Path MTU in bytes that the port can carry; the smaller of both ends is used.
+    pub mtu: u32,
+    /// The queue pairs, in order: the n-th of one end talks to the n-th of the other.
+    pub queue_pairs: Vec<QueuePairAddress>,
+    /// The memory behind them.
+    pub memory: RemoteMemory,
+    /// Time that registering the memory took, in microseconds.
+    pub registration_us: u64,
+}
+
+/// Bytes completed in one window of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// When it began, in microseconds from the first post.
+    pub start_us: u64,
+    /// How long it was, in microseconds.
+    pub length_us: u64,
+    /// Bytes whose completion was seen in it.
+    pub bytes: u64,
+}
+
+/// CPU time spent while data moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// User time of the thread that drove the transfer, in microseconds.
+    pub user_us: u64,
+    /// System time of that thread, in microseconds.
+    pub system_us: u64,
+    /// What the whole host spent meanwhile, from /proc/stat.
+    pub host: Fact<HostCpu>,
+}
+
+/// CPU time of a whole host over a transfer, all cores added up, from /proc/stat (10 ms ticks).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCpu {
+    /// User time, nice included, in microseconds.
+    pub user_us: u64,
+    /// System time in microseconds.
+    pub system_us: u64,
+    /// Software interrupts in microseconds: where soft-RoCE and TCP do their work.
+    pub softirq_us: u64,
+}
+
+/// What the initiator of a transfer measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Bytes completed between the end of the warm-up and the last completion.
+    pub bytes: u64,
+    /// The time between those two, in microseconds.
+    pub elapsed_us: u64,
+    /// All bytes completed, warm-up included.
+    pub total_bytes: u64,
+    /// Windows of the whole transfer, in order.
+    pub windows: Vec<Window>,
+    /// CPU spent by this end.
+    pub cpu: CpuUse,
+    /// Path MTU in bytes that was used.
+    pub mtu: u32,
+}
+
+impl Measurement {
+    /// The rate after warm-up; `None` where no time passed.
+    pub fn rate(&self) -> Option<Gbps> {
+        Gbps::from_transfer(self.bytes, self.elapsed_us)
+    }
+}
+
+/// What the target found when it looked at the bytes that landed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Bytes compared with what must have been sent.
+    pub bytes_checked: u64,
+    /// How many of them differ.
+    pub bytes_wrong: u64,
+}
+
+/// The step of a probe in which something went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeStage {
+    /// Opening the device, registering memory, making queue pairs.
+    Prepare,
+    /// Taking the queue pairs to ready to send.
+    Connect,
+    /// Moving data.
+    Run,
+    /// Comparing what landed.
+    Verify,
+    /// Letting go of everything.
+    Release,
+}
+
+impl fmt::Display for ProbeStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Prepare => "prepare",
+            Self::Connect => "connect",
+            Self::Run => "run",
+            Self::Verify => "verify",
+            Self::Release => "release",
+        })
+    }
+}
+
+/// What came of a planned probe. There is no fourth possibility, and none of them is a zero.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Data moved, and what landed was what was sent.
+    Measured(Measurement),
+    /// It was tried and went wrong.
+    Failed {
+        /// In which step.
+        stage: ProbeStage,
+        /// The node that reported it, where one did.
+        node: Option<NodeName>,
+        /// What it reported.
+        why: String,
+    },
+    /// It was not tried.
+    NotRun {
+        /// Why not.
+        why: String,
+    },
+}

@@ -1,0 +1,54 @@
+//! The settings of a run that its results are judged by; recorded with it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Gbps, NodeName, ProbeSpec};
+
+/// How the NICs of a node are told to belong to rails. Patterns take `*` and `?`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum RailRule {
+    /// The n-th pattern matches the RDMA device of rail n.
+    Device {
+        /// A pattern for each rail, in rail order.
+        names: Vec<String>,
+    },
+    /// The n-th pattern matches the network interface of rail n.
+    Netdev {
+        /// A pattern for each rail, in rail order.
+        names: Vec<String>,
+    },
+    /// Active ports in the order of their PCI addresses: the first is rail 0.
+    Pci,
+    /// The NIC with an address in the n-th subnet is rail n (`10.1.0.0/16`, `fd00:1::/64`).
+    Subnet {
+        /// A subnet for each rail, in rail order.
+        subnets: Vec<String>,
+    },
+}
+
+/// What is expected, and below which share of it a NIC is called what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Expect {
+    /// The line rate of every NIC, where the operator states it; else the port's own rate.
+    pub line_rate: Option<Gbps>,
+    /// Below this share of the expected rate a NIC is at half bandwidth.
+    pub half_below: f64,
+    /// Below this share it is degraded.
+    pub degraded_below: f64,
+}
+
+/// Everything about a run that later reading of it depends on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// The nodes, in the operator's order.
+    pub nodes: Vec<NodeName>,
+    /// How NICs belong to rails.
+    pub rails: RailRule,
+    /// What each probe does.
+    pub probe: ProbeSpec,
+    /// What is expected of it.
+    pub expect: Expect,
+    /// The seed of the schedule.
+    pub seed: u64,
+}
