@@ -1,3 +1,4 @@
 //! linerate: which NIC in this cluster is not running at line rate, and why.
 
 pub mod model;
+pub mod wire;

@@ -110,7 +110,9 @@ impl fmt::Display for Bytes {
             (1 << 10, "KiB"),
         ];
         let text = match UNITS.iter().find(|(size, _)| self.0 >= *size) {
-            Some((size, unit)) if self.0.is_multiple_of(*size) => format!("{} {unit}", self.0 / size),
+            Some((size, unit)) if self.0.is_multiple_of(*size) => {
+                format!("{} {unit}", self.0 / size)
+            }
             Some((size, unit)) => format!("{:.1} {unit}", self.0 as f64 / *size as f64),
             None => format!("{} B", self.0),
         };

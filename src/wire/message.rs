@@ -1,0 +1,133 @@
+//! The messages, in the order in which a probe needs them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{
+    Endpoint, LocalPort, Measurement, NodeFacts, ProbeId, ProbeSpec, ProbeStage, Role, Verification,
+};
+
+/// Version of this vocabulary. Controller and agent must have the same one.
+pub const PROTOCOL: u32 = 1;
+
+/// What the controller says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "snake_case")]
+pub enum ToAgent {
+    /// The first message.
+    Hello {
+        /// [`PROTOCOL`] of the controller.
+        protocol: u32,
+        /// Its version, for messages about a mismatch.
+        linerate: String,
+        /// How long the agent lives without hearing anything, in milliseconds.
+        lease_ms: u32,
+    },
+    /// Still here.
+    Heartbeat,
+    /// Look at the node.
+    Survey,
+    /// Open the device, register memory, make queue pairs.
+    Prepare {
+        /// Which probe.
+        probe: ProbeId,
+        /// Which end to play.
+        role: Role,
+        /// What the probe does.
+        spec: ProbeSpec,
+        /// Which port to use.
+        port: LocalPort,
+        /// Seeds the bytes that are sent, so that those of another probe are told apart.
+        nonce: u64,
+    },
+    /// Take the queue pairs to ready to send, towards this peer.
+    Connect {
+        /// Which probe.
+        probe: ProbeId,
+        /// The other end.
+        peer: Endpoint,
+    },
+    /// Move data (initiator only).
+    Run {
+        /// Which probe.
+        probe: ProbeId,
+    },
+    /// Compare what landed (target only).
+    Verify {
+        /// Which probe.
+        probe: ProbeId,
+    },
+    /// Let go of everything that the probe holds, wherever it is.
+    Release {
+        /// Which probe.
+        probe: ProbeId,
+    },
+    /// End now.
+    Bye,
+}
+
+/// What an agent says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "snake_case")]
+pub enum FromAgent {
+    /// The first message.
+    Hello {
+        /// [`PROTOCOL`] of the agent.
+        protocol: u32,
+        /// Its version.
+        linerate: String,
+        /// Its process id on the node.
+        pid: u32,
+    },
+    /// Still here.
+    Heartbeat,
+    /// The answer to Survey.
+    Facts {
+        /// What was found.
+        facts: Box<NodeFacts>,
+    },
+    /// The answer to Prepare.
+    Prepared {
+        /// Which probe.
+        probe: ProbeId,
+        /// What the peer needs to know.
+        endpoint: Endpoint,
+    },
+    /// The answer to Connect.
+    Connected {
+        /// Which probe.
+        probe: ProbeId,
+    },
+    /// The answer to Run, once the transfer is over.
+    Done {
+        /// Which probe.
+        probe: ProbeId,
+        /// What was measured.
+        measurement: Measurement,
+    },
+    /// The answer to Verify.
+    Verified {
+        /// Which probe.
+        probe: ProbeId,
+        /// What was found.
+        verification: Verification,
+    },
+    /// The answer to Release.
+    Released {
+        /// Which probe.
+        probe: ProbeId,
+    },
+    /// Instead of any answer about a probe: it went wrong, and everything it held is let go.
+    ProbeFailed {
+        /// Which probe.
+        probe: ProbeId,
+        /// In which step.
+        stage: ProbeStage,
+        /// Why, for the operator.
+        why: String,
+    },
+    /// The agent cannot go on, and ends.
+    Refused {
+        /// Why, for the operator.
+        why: String,
+    },
+}
