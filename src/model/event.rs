@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, Rail, RunSettings};
+use super::{Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, Rail, RunSettings};
 
 /// Version of the event vocabulary; raised when an older reader would misread a newer event.
 pub const SCHEMA: u32 = 1;
@@ -26,6 +26,26 @@ pub struct PlannedPair {
     pub probe: ProbeId,
     /// Who sends to whom.
     pub pair: Pair,
+    /// The addresses that they use for it.
+    pub route: Route,
+}
+
+/// The GIDs that the two ends of a probe use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// The sender's.
+    pub from: PortAddress,
+    /// The receiver's.
+    pub to: PortAddress,
+}
+
+/// An entry of a port's GID table, as a probe uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortAddress {
+    /// Its index in the table.
+    pub gid_index: u32,
+    /// The GID.
+    pub gid: Gid,
 }
 
 /// The NIC that plays a rail's part on a node, or why there is none.

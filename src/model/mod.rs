@@ -9,9 +9,11 @@ mod gid;
 mod ids;
 mod probe;
 mod settings;
+#[cfg(test)]
+pub mod testing;
 mod units;
 
-pub use event::{Event, PlannedPair, RailNic, Record, RunEnd, SCHEMA};
+pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
 pub use fact::Fact;
 pub use facts::{
     GidEntry, GidType, LinkLayer, Netdev, NodeFacts, Port, PortState, RdmaDevice, SoftwareRdma,

@@ -185,7 +185,7 @@ pub enum ProbeStage {
     Connect,
     /// Moving data.
     Run,
-    /// Comparing what landed.
+    /// Comparing what landed with what was sent.
     Verify,
     /// Letting go of everything.
     Release,
@@ -207,8 +207,13 @@ impl fmt::Display for ProbeStage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Data moved, and what landed was what was sent.
-    Measured(Measurement),
+    /// Data moved.
+    Measured {
+        /// How fast, at what cost.
+        measurement: Measurement,
+        /// Whether what landed was what was sent.
+        verified: Fact<Verification>,
+    },
     /// It was tried and went wrong.
     Failed {
         /// In which step.
