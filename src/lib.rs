@@ -1,5 +1,7 @@
 //! linerate: which NIC in this cluster is not running at line rate, and why.
 
+pub mod judge;
+pub mod ledger;
 pub mod model;
 pub mod plan;
 pub mod wire;

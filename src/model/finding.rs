@@ -20,6 +20,8 @@ pub enum Rule {
     SlowPath,
     /// Every NIC of a rail is below what is expected.
     RailBelowExpected,
+    /// No line rate is known, so that only deviants can be told.
+    LineRateUnknown,
     /// More was measured than the link can carry: facts or path are not what they seem.
     AboveExpected,
     /// The bytes that landed are not those that were sent.
@@ -30,10 +32,12 @@ pub enum Rule {
     NodeLost,
     /// A rail has no usable NIC on a node.
     NoNic,
+    /// A NIC's port carries no traffic.
+    PortDown,
 }
 
 impl Rule {
-    /// The name used in JSON and by `--explain`.
+    /// The name used in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::HalfBandwidth => "half-bandwidth",
@@ -41,11 +45,13 @@ impl Rule {
             Self::SlowPair => "slow-pair",
             Self::SlowPath => "slow-path",
             Self::RailBelowExpected => "rail-below-expected",
+            Self::LineRateUnknown => "line-rate-unknown",
             Self::AboveExpected => "above-expected",
             Self::CorruptData => "corrupt-data",
             Self::ProbeFailed => "probe-failed",
             Self::NodeLost => "node-lost",
             Self::NoNic => "no-nic",
+            Self::PortDown => "port-down",
         }
     }
 }

@@ -1,0 +1,15 @@
+//! From what is known to what is wrong: expectations, localisation, findings, verdict. Pure and
+//! deterministic; the screen, the report and the exit code all ask here, so they cannot disagree.
+
+mod expected;
+mod localise;
+mod observe;
+mod retest;
+mod rules;
+mod verdict;
+
+pub use expected::{efficiency, expected};
+pub use localise::{End, Localised, Status, localise};
+pub use observe::{Observation, observe};
+pub use retest::retests;
+pub use verdict::{Judgement, judge};

@@ -1,0 +1,117 @@
+//! A NIC that sends or receives well below what is expected, with every partner.
+
+use super::{Context, evidence, measured, names, plain};
+use crate::judge::{End, Observation};
+use crate::model::{Direction, Evidence, Finding, NodeName, Rule, Severity, Subject};
+
+pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
+    context
+        .localised
+        .accused
+        .iter()
+        .map(|(end, lows)| finding(context, end, lows))
+        .collect()
+}
+
+fn finding(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Finding {
+    // The best of them: a NIC is at least as good as its best probe.
+    let Some(best) = lows.iter().max_by(|a, b| share(a).total_cmp(&share(b))) else {
+        unreachable!("an accusation has observations");
+    };
+    let rule = match share(best) < context.expect.half_below {
+        true => Rule::HalfBandwidth,
+        false => Rule::DegradedBandwidth,
+    };
+    let subject = Subject::Nic(end.nic.clone(), end.rail, Some(end.direction));
+    let mut proof: Vec<Evidence> = lows.iter().map(|seen| evidence(seen)).collect();
+    proof.extend(partners_elsewhere(context, end, lows));
+    let says = sentence(context, end, lows, best);
+    measured(
+        plain(rule, Severity::Fault, subject, says, proof, remedy(end)),
+        best,
+    )
+}
+
+/// The worse of the two ways to look at it: the link's own ceiling, and what the others reach.
+fn share(seen: &Observation<'_>) -> f64 {
+    seen.ratio.min(seen.relative)
+}
+
+fn partner<'o>(end: &End, seen: &'o Observation<'_>) -> &'o NodeName {
+    match end.direction {
+        Direction::Tx => &seen.pair.to.node,
+        Direction::Rx => &seen.pair.from.node,
+    }
+}
+
+fn sentence(
+    context: &Context<'_>,
+    end: &End,
+    lows: &[&Observation<'_>],
+    best: &Observation<'_>,
+) -> String {
+    let (verb, to, others_do, from) = match end.direction {
+        Direction::Tx => ("sends", "to", "receive", "from"),
+        Direction::Rx => ("receives", "from", "send", "to"),
+    };
+    let of = if best.expected.value().is_some() {
+        "expected"
+    } else {
+        "what its rail's best reach"
+    };
+    let partners = names(lows.iter().map(|seen| partner(end, seen)));
+    let n = lows.len();
+    let proof = match worst_partner(context, end, lows) {
+        Some(at_least) => format!(", who {others_do} at {at_least:.2} or more {from} others"),
+        None => String::new(),
+    };
+    format!(
+        "NIC {} ({}) {verb} at {:.2} of {of} {to} {n} of {n} partners ({partners}){proof}.",
+        end.nic, end.rail, best.ratio
+    )
+}
+
+/// The smallest of the best shares that the proved partners reach with others.
+fn worst_partner(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Option<f64> {
+    let best =
+        |seen: &&Observation<'_>| context.localised.best.get(&end.partner(seen.pair)).copied();
+    let proved = lows
+        .iter()
+        .filter_map(best)
+        .filter(|share| *share >= context.expect.degraded_below);
+    proved.min_by(f64::total_cmp)
+}
+
+/// For each partner its best probe with somebody else, in the same direction.
+fn partners_elsewhere(
+    context: &Context<'_>,
+    end: &End,
+    lows: &[&Observation<'_>],
+) -> Vec<Evidence> {
+    let elsewhere = |low: &&Observation<'_>| {
+        let partner = end.partner(low.pair);
+        let same = |seen: &&Observation<'_>| match partner.direction {
+            Direction::Tx => seen.pair.from == partner.nic,
+            Direction::Rx => seen.pair.to == partner.nic,
+        };
+        let others = context
+            .observations
+            .iter()
+            .filter(same)
+            .filter(|seen| seen.pair != low.pair);
+        others
+            .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+            .map(evidence)
+    };
+    lows.iter().take(8).filter_map(elsewhere).collect()
+}
+
+fn remedy(end: &End) -> String {
+    let nic = &end.nic;
+    format!(
+        "On {}: compare LnkSta with LnkCap of {} and of every bridge above it (lspci -vv), its speed \
+         (ibstat or ethtool), and its error counters; then reseat or swap cable and transceiver, and \
+         look for a rate limit on the switch port.",
+        nic.node, nic.device
+    )
+}

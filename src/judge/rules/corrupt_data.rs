@@ -1,0 +1,43 @@
+//! Bytes that landed are not the bytes that were sent, or nobody could look.
+
+use super::{Context, plain};
+use crate::model::{Evidence, Fact, Finding, Outcome, Rule, Severity, Subject, Verification};
+
+pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
+    context.ledger.probes().filter_map(finding).collect()
+}
+
+fn finding(probe: &crate::ledger::Probe) -> Option<Finding> {
+    let Some(Outcome::Measured { verified, .. }) = &probe.outcome else {
+        return None;
+    };
+    let pair = &probe.planned.pair;
+    let (severity, saw) = match verified {
+        Fact::Known {
+            value: Verification { bytes_wrong: 0, .. },
+            ..
+        } => return None,
+        Fact::Known { value, .. } => (
+            Severity::Fault,
+            format!(
+                "{} of {} bytes that landed are wrong",
+                value.bytes_wrong, value.bytes_checked
+            ),
+        ),
+        Fact::Unknown { why } => (
+            Severity::NotJudged,
+            format!("what landed was not looked at: {why}"),
+        ),
+    };
+    Some(plain(
+        Rule::CorruptData,
+        severity,
+        Subject::Pair(pair.clone()),
+        format!("{pair}: {saw}."),
+        vec![Evidence {
+            saw,
+            from: probe.planned.probe.to_string(),
+        }],
+        "Take the NICs out of use until their memory, firmware and PCIe error counters (AER) are checked.",
+    ))
+}

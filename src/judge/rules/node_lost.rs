@@ -1,0 +1,26 @@
+//! A node that was not reached, or stopped answering.
+
+use super::{Context, plain};
+use crate::ledger::NodeState;
+use crate::model::{Finding, Rule, Severity, Subject};
+
+pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
+    let lost = context
+        .ledger
+        .nodes()
+        .filter_map(|(name, node)| match &node.state {
+            NodeState::Lost { why } => Some((name, why)),
+            _ => None,
+        });
+    let finding = |(name, why): (&crate::model::NodeName, &String)| {
+        plain(
+            Rule::NodeLost,
+            Severity::NotJudged,
+            Subject::Node(name.clone()),
+            format!("{name} was not measured: {why}"),
+            Vec::new(),
+            "Put right what the message names, then run again; or leave the node out.",
+        )
+    };
+    lost.map(finding).collect()
+}

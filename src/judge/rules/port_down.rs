@@ -1,0 +1,43 @@
+//! A NIC whose port carries no traffic.
+
+use super::{Context, plain};
+use crate::model::{Evidence, Finding, PortState, Rule, Severity, Subject};
+
+pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
+    let down = context.ledger.rail_nics().filter_map(|(rail, _, nic)| {
+        let nic = nic.value()?;
+        let device = context.ledger.device(nic)?;
+        let port = device.ports.iter().find(|port| port.number == nic.port)?;
+        let state = port.state.value()?;
+        if matches!(state, PortState::Active | PortState::ActiveDefer) {
+            return None;
+        }
+        let physical = port
+            .physical_state
+            .value()
+            .map(|p| format!(" ({p})"))
+            .unwrap_or_default();
+        let from = port.state.source().unwrap_or_default().to_owned();
+        Some(plain(
+            Rule::PortDown,
+            Severity::Fault,
+            Subject::Nic(nic.clone(), rail, None),
+            format!("The port of {nic} ({rail}) is {state}{physical}: it carries no traffic."),
+            vec![Evidence {
+                saw: format!("state {state}{physical}"),
+                from,
+            }],
+            remedy(*state),
+        ))
+    });
+    down.collect()
+}
+
+fn remedy(state: PortState) -> &'static str {
+    match state {
+        PortState::Init | PortState::Armed => {
+            "The link is up but not configured: is a subnet manager running on this fabric?"
+        }
+        _ => "Check cable, transceiver and switch port, and that the interface is up (ip link).",
+    }
+}

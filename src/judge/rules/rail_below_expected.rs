@@ -1,0 +1,37 @@
+//! A rail on which nothing is good: the fault is not in a NIC.
+
+use super::{Context, evidence, measured, plain};
+use crate::model::{Finding, Rule, Severity, Subject};
+
+pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
+    let finding = |(rail, _): (&crate::model::Rail, &f64)| {
+        let mine = context
+            .observations
+            .iter()
+            .filter(|seen| seen.pair.rail == *rail);
+        let best = mine.clone().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
+        let says = format!(
+            "All {} pairs of {rail} are low; the best reaches {}, {:.2} of expected.",
+            mine.count(),
+            best.rate,
+            best.ratio
+        );
+        let remedy = "What the rail's NICs share is the likely cause: switch, MTU, firmware, rate limit, \
+                      flow control; or line_rate in the configuration is not that of this rail.";
+        let plain = plain(
+            Rule::RailBelowExpected,
+            Severity::Fault,
+            Subject::Rail(*rail),
+            says,
+            vec![evidence(best)],
+            remedy,
+        );
+        Some(measured(plain, best))
+    };
+    context
+        .localised
+        .low_rails
+        .iter()
+        .filter_map(finding)
+        .collect()
+}

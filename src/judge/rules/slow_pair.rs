@@ -1,0 +1,30 @@
+//! A slow pair of which it cannot be told whether the sender or the receiver is the cause.
+
+use super::{Context, evidence, measured, plain};
+use crate::model::{Finding, Rule, Severity, Subject};
+
+pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
+    let finding = |seen: &&crate::judge::Observation<'_>| {
+        let (from, to) = (&seen.pair.from, &seen.pair.to);
+        let says = format!(
+            "{from} sends to {to} ({}) at {:.2} of expected: either {from} sends or {to} receives badly. \
+             Neither was seen to be good with another partner, so which of them cannot be told.",
+            seen.pair.rail, seen.ratio
+        );
+        let subject = Subject::Pair(seen.pair.clone());
+        let remedy =
+            "Add a third node to the run, or look at both NICs: link speed and width, PCIe, cable.";
+        measured(
+            plain(
+                Rule::SlowPair,
+                Severity::Fault,
+                subject,
+                says,
+                vec![evidence(seen)],
+                remedy,
+            ),
+            seen,
+        )
+    };
+    context.localised.ambiguous.iter().map(finding).collect()
+}

@@ -1,0 +1,305 @@
+//! The run in one word, with everything it rests on.
+
+use super::rules::{self, Context};
+use super::{localise, observe};
+use crate::ledger::{Coverage, Ledger};
+use crate::model::{Finding, RunEnd, Severity, Verdict};
+
+/// What is to be said of a run.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// Findings, the worst first.
+    pub findings: Vec<Finding>,
+    /// What was measured, and what was not.
+    pub coverage: Coverage,
+    /// The run in one word.
+    pub verdict: Verdict,
+}
+
+/// Judges a run as far as it has come. The same ledger gives the same judgement.
+pub fn judge(ledger: &Ledger) -> Judgement {
+    let coverage = ledger.coverage();
+    let Some(settings) = ledger.settings() else {
+        return Judgement {
+            findings: Vec::new(),
+            coverage,
+            verdict: Verdict::CouldNotJudge,
+        };
+    };
+    let observations = observe(ledger);
+    let localised = localise(&observations, &settings.expect);
+    let context = Context {
+        ledger,
+        expect: &settings.expect,
+        observations: &observations,
+        localised,
+    };
+    let findings = rules::findings(&context);
+    let verdict = verdict(ledger, &findings, &coverage);
+    Judgement {
+        findings,
+        coverage,
+        verdict,
+    }
+}
+
+/// A proved fault stays proved whatever else could not be judged; without one, only a whole run
+/// over everything says that all is well.
+fn verdict(ledger: &Ledger, findings: &[Finding], coverage: &Coverage) -> Verdict {
+    let any = |severity| findings.iter().any(|finding| finding.severity == severity);
+    let whole = coverage.is_complete() && ledger.end() == Some(RunEnd::Complete);
+    match (any(Severity::Fault), any(Severity::NotJudged) || !whole) {
+        (true, _) => Verdict::Faults,
+        (false, true) => Verdict::CouldNotJudge,
+        (false, false) => Verdict::AtLineRate,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::retests;
+    use crate::ledger::testing::{events, ledger, probed};
+    use crate::model::{Direction, Event, Fact, Outcome, Pair, ProbeId, Rail, Rule, Subject};
+    use proptest::prelude::*;
+
+    /// What a NIC at line rate measures here: 400 Gb/s times the payload share at MTU 4096.
+    const FULL: f64 = 391.0;
+
+    fn judged(
+        nodes: usize,
+        rails: u16,
+        rate: &dyn Fn(usize, usize, u16) -> Option<f64>,
+    ) -> Judgement {
+        judge(&ledger(&events(nodes, rails, rate)))
+    }
+
+    fn named(judgement: &Judgement) -> Vec<(Rule, String, Option<Direction>)> {
+        let subject = |finding: &Finding| match &finding.subject {
+            Subject::Nic(nic, _, direction) => (finding.rule, nic.to_string(), *direction),
+            other => (finding.rule, format!("{other:?}"), None),
+        };
+        judgement.findings.iter().map(subject).collect()
+    }
+
+    #[test]
+    fn a_half_sender_is_named_with_its_evidence() {
+        let judgement = judged(3, 2, &|i, _, rail| {
+            Some(if (i, rail) == (1, 1) {
+                0.5 * FULL
+            } else {
+                FULL
+            })
+        });
+        assert_eq!(
+            named(&judgement),
+            [(
+                Rule::HalfBandwidth,
+                "mlx5_1 of node02".into(),
+                Some(Direction::Tx)
+            )]
+        );
+        assert_eq!(judgement.verdict, Verdict::Faults);
+        let finding = &judgement.findings[0];
+        assert_eq!(
+            finding.says,
+            "NIC mlx5_1 of node02 (rail 1) sends at 0.50 of expected to 2 of 2 partners (node01, node03), \
+             who receive at 1.00 or more from others."
+        );
+        assert_eq!(finding.evidence.len(), 4);
+        assert!(
+            finding
+                .expected_from
+                .as_ref()
+                .unwrap()
+                .starts_with("line rate 400 Gb/s (/sys/")
+        );
+    }
+
+    #[test]
+    fn two_nodes_cannot_tell_which_end() {
+        let judgement = judged(2, 1, &|i, _, _| {
+            Some(if i == 0 { 0.5 * FULL } else { FULL })
+        });
+        assert_eq!(judgement.findings.len(), 1);
+        assert_eq!(judgement.findings[0].rule, Rule::SlowPair);
+        assert!(
+            judgement.findings[0]
+                .says
+                .contains("which of them cannot be told")
+        );
+    }
+
+    #[test]
+    fn a_slow_path_accuses_neither_end() {
+        let judgement = judged(4, 1, &|i, j, _| {
+            Some(if (i, j) == (0, 2) { 0.4 * FULL } else { FULL })
+        });
+        assert_eq!(
+            judgement
+                .findings
+                .iter()
+                .map(|f| f.rule)
+                .collect::<Vec<_>>(),
+            [Rule::SlowPath]
+        );
+    }
+
+    #[test]
+    fn a_whole_rail_at_half_is_not_normalised_away() {
+        let judgement = judged(4, 2, &|_, _, rail| {
+            Some(if rail == 0 { 0.5 * FULL } else { FULL })
+        });
+        assert_eq!(
+            named(&judgement),
+            [(Rule::RailBelowExpected, "Rail(Rail(0))".into(), None)]
+        );
+        let all = judged(4, 2, &|_, _, _| Some(0.5 * FULL));
+        assert_eq!(all.findings.len(), 2, "{:#?}", all.findings);
+    }
+
+    #[test]
+    fn a_bad_nic_on_a_slow_rail_is_still_named() {
+        let judgement = judged(5, 1, &|i, _, _| {
+            Some(if i == 2 { 0.25 * FULL } else { 0.6 * FULL })
+        });
+        assert_eq!(
+            named(&judgement),
+            [
+                (
+                    Rule::HalfBandwidth,
+                    "mlx5_0 of node03".into(),
+                    Some(Direction::Tx)
+                ),
+                (Rule::RailBelowExpected, "Rail(Rail(0))".into(), None)
+            ]
+        );
+    }
+
+    #[test]
+    fn three_quarters_is_degraded_not_well() {
+        let judgement = judged(4, 1, &|_, j, _| {
+            Some(if j == 3 { 0.75 * FULL } else { FULL })
+        });
+        assert_eq!(
+            named(&judgement),
+            [(
+                Rule::DegradedBandwidth,
+                "mlx5_0 of node04".into(),
+                Some(Direction::Rx)
+            )]
+        );
+    }
+
+    #[test]
+    fn a_failed_pair_is_not_a_pass_and_not_a_zero() {
+        let judgement = judged(3, 1, &|i, j, _| {
+            if (i, j) == (0, 1) { None } else { Some(FULL) }
+        });
+        assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+        assert_eq!(judgement.coverage.failed, 1);
+        assert_eq!(judgement.findings[0].rule, Rule::ProbeFailed);
+        assert!(judgement.findings[0].measured.is_none());
+    }
+
+    #[test]
+    fn a_run_that_was_cut_off_is_not_a_pass() {
+        let mut events = events(3, 1, &|_, _, _| Some(FULL));
+        assert_eq!(judge(&ledger(&events)).verdict, Verdict::AtLineRate);
+        events.pop();
+        assert_eq!(judge(&ledger(&events)).verdict, Verdict::CouldNotJudge);
+        assert_eq!(judge(&Ledger::default()).verdict, Verdict::CouldNotJudge);
+    }
+
+    #[test]
+    fn a_lost_node_leaves_the_others_judged() {
+        let mut events = events(4, 1, &|i, j, _| (i != 3 && j != 3).then_some(FULL));
+        let lost = Event::NodeLost {
+            node: "node04".into(),
+            why: "refused".into(),
+        };
+        events.insert(events.len() - 1, lost);
+        let judgement = judge(&ledger(&events));
+        assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+        assert_eq!(judgement.coverage.measured, 6);
+        assert!(judgement.findings.iter().any(|f| f.rule == Rule::NodeLost));
+    }
+
+    #[test]
+    fn the_better_of_two_probes_counts() {
+        let mut events = events(3, 1, &|i, j, _| {
+            Some(if (i, j) == (0, 1) { 0.3 * FULL } else { FULL })
+        });
+        let before = ledger(&events);
+        let again = retests(&before);
+        assert_eq!(again.len(), 1);
+        let end = events.pop().unwrap();
+        events.extend(probed(ProbeId(99), again[0].clone(), Some(FULL)));
+        events.push(end);
+        assert_eq!(judge(&ledger(&events)).verdict, Verdict::AtLineRate);
+    }
+
+    #[test]
+    fn wrong_bytes_are_a_fault_at_any_speed() {
+        let mut events = events(3, 1, &|_, _, _| Some(FULL));
+        let wrong = crate::model::Verification {
+            bytes_checked: 100,
+            bytes_wrong: 1,
+        };
+        let ended = events.iter_mut().find_map(|event| match event {
+            Event::ProbeEnded {
+                outcome: Outcome::Measured { verified, .. },
+                ..
+            } => Some(verified),
+            _ => None,
+        });
+        *ended.unwrap() = Fact::known(wrong, "target");
+        let judgement = judge(&ledger(&events));
+        assert_eq!(judgement.verdict, Verdict::Faults);
+        assert_eq!(judgement.findings[0].rule, Rule::CorruptData);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn every_planted_direction_is_named_and_no_other(
+            nodes in 4usize..14,
+            rails in 1u16..4,
+            picks in proptest::collection::btree_set((0usize..14, 0u16..4, any::<bool>()), 0..4),
+            noise in 0.97f64..1.0,
+        ) {
+            // Up to a third of a rail's senders or receivers: beyond that partners run out.
+            let bad: Vec<_> = picks.into_iter()
+                .filter(|(node, rail, _)| *node < nodes && *rail < rails)
+                .take(nodes / 3)
+                .collect();
+            let rate = |i: usize, j: usize, rail: u16| {
+                let hit = bad.contains(&(i, rail, true)) || bad.contains(&(j, rail, false));
+                let wobble = if (i * 7 + j * 3).is_multiple_of(5) { noise } else { 1.0 };
+                Some(FULL * wobble * if hit { 0.52 } else { 1.0 })
+            };
+            let judgement = judged(nodes, rails, &rate);
+            let mut got = named(&judgement);
+            got.sort();
+            let mut expected: Vec<_> = bad.iter().map(|(node, rail, tx)| (
+                Rule::HalfBandwidth,
+                format!("mlx5_{rail} of node{:02}", node + 1),
+                Some(if *tx { Direction::Tx } else { Direction::Rx }),
+            )).collect();
+            expected.sort();
+            prop_assert_eq!(got, expected);
+        }
+
+        #[test]
+        fn scaling_every_rate_changes_no_accusation(scale in 0.05f64..0.8) {
+            let rate = |i: usize, _: usize, _: u16| Some(if i == 1 { 0.5 } else { 1.0 } * scale * FULL);
+            let judgement = judged(6, 1, &rate);
+            let accused: Vec<_> = judgement.findings.iter()
+                .filter(|f| matches!(f.subject, Subject::Nic(..))).map(|f| f.subject.clone()).collect();
+            let nic = Pair { from: crate::model::NicId { node: "node02".into(), device: "mlx5_0".into(), port: 1 },
+                to: crate::model::NicId { node: "node01".into(), device: "mlx5_0".into(), port: 1 }, rail: Rail(0) }.from;
+            prop_assert_eq!(accused, vec![Subject::Nic(nic, Rail(0), Some(Direction::Tx))]);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! All that is known of a run: the events applied one after another, and questions to what they add
+//! up to. Pure; a live run and a recorded one go through the same door.
+
+mod coverage;
+mod pairs;
+#[cfg(test)]
+pub mod testing;
+
+use std::collections::BTreeMap;
+
+pub use coverage::{Coverage, Gap};
+pub use pairs::{PairState, PairSummary, Probe};
+
+use crate::model::{
+    Event, Fact, NicId, NodeFacts, NodeName, PlannedPair, Rail, RdmaDevice, RunEnd, RunSettings,
+};
+
+/// How far a node has come.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeState {
+    /// Nothing was heard of it yet.
+    Waiting,
+    /// On its way: the step it is at.
+    Connecting(String),
+    /// Its agent runs.
+    Connected {
+        /// Version of the agent.
+        agent: String,
+    },
+    /// It was not reached, or stopped answering.
+    Lost {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What is known of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// How far it has come.
+    pub state: NodeState,
+    /// What its survey found.
+    pub facts: Option<NodeFacts>,
+}
+
+/// A pair of the plan that could not be probed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Skipped {
+    /// The sending node.
+    pub from: NodeName,
+    /// The receiving node.
+    pub to: NodeName,
+    /// The rail.
+    pub rail: Rail,
+    /// Why not.
+    pub why: String,
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    settings: Option<RunSettings>,
+    nodes: BTreeMap<NodeName, Node>,
+    rails: BTreeMap<(Rail, NodeName), Fact<NicId>>,
+    skipped: Vec<Skipped>,
+    probes: BTreeMap<crate::model::ProbeId, Probe>,
+    rounds: u32,
+    end: Option<RunEnd>,
+}
+
+impl Ledger {
+    /// Takes in what happened next.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::RunStarted { settings, .. } => self.start(settings),
+            Event::NodeStage { node, stage } => {
+                self.node(node).state = NodeState::Connecting(stage.clone());
+            }
+            Event::NodeConnected { node, agent } => {
+                self.node(node).state = NodeState::Connected {
+                    agent: agent.clone(),
+                };
+            }
+            Event::NodeSurveyed { node, facts } => self.node(node).facts = Some((**facts).clone()),
+            Event::NodeLost { node, why } => {
+                self.node(node).state = NodeState::Lost { why: why.clone() }
+            }
+            Event::RailsResolved { nics } => {
+                let entries = nics
+                    .iter()
+                    .map(|n| ((n.rail, n.node.clone()), n.nic.clone()));
+                self.rails.extend(entries);
+            }
+            Event::PairSkipped {
+                from,
+                to,
+                rail,
+                why,
+            } => self.skipped.push(Skipped {
+                from: from.clone(),
+                to: to.clone(),
+                rail: *rail,
+                why: why.clone(),
+            }),
+            Event::RoundPlanned { round, pairs } => self.plan(*round, pairs),
+            Event::ProbeStarted { probe } => {
+                if let Some(probe) = self.probes.get_mut(probe) {
+                    probe.started = true;
+                }
+            }
+            Event::ProbeEnded { probe, outcome } => {
+                if let Some(probe) = self.probes.get_mut(probe) {
+                    probe.outcome = Some(outcome.clone());
+                }
+            }
+            Event::RunFinished { end } => self.end = Some(*end),
+        }
+    }
+
+    fn start(&mut self, settings: &RunSettings) {
+        for node in &settings.nodes {
+            self.node(node);
+        }
+        self.settings = Some(settings.clone());
+    }
+
+    fn node(&mut self, node: &NodeName) -> &mut Node {
+        let new = || Node {
+            state: NodeState::Waiting,
+            facts: None,
+        };
+        self.nodes.entry(node.clone()).or_insert_with(new)
+    }
+
+    fn plan(&mut self, round: u32, pairs: &[PlannedPair]) {
+        self.rounds = self.rounds.max(round.saturating_add(1));
+        for planned in pairs {
+            let probe = Probe {
+                planned: planned.clone(),
+                round,
+                started: false,
+                outcome: None,
+            };
+            self.probes.insert(planned.probe, probe);
+        }
+    }
+
+    /// What the run was asked to do; `None` before it began.
+    pub fn settings(&self) -> Option<&RunSettings> {
+        self.settings.as_ref()
+    }
+
+    /// The nodes by name.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeName, &Node)> {
+        self.nodes.iter()
+    }
+
+    /// One node.
+    pub fn get_node(&self, node: &NodeName) -> Option<&Node> {
+        self.nodes.get(node)
+    }
+
+    /// The NIC of each rail on each surveyed node, by rail and node.
+    pub fn rail_nics(&self) -> impl Iterator<Item = (Rail, &NodeName, &Fact<NicId>)> {
+        self.rails
+            .iter()
+            .map(|((rail, node), nic)| (*rail, node, nic))
+    }
+
+    /// Probes in the order in which they were planned.
+    pub fn probes(&self) -> impl Iterator<Item = &Probe> {
+        self.probes.values()
+    }
+
+    /// Pairs that could not be probed.
+    pub fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    /// Rounds planned so far.
+    pub fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// How the run ended; `None` while it runs, or where the record was cut off.
+    pub fn end(&self) -> Option<RunEnd> {
+        self.end
+    }
+
+    /// The device that a NIC is a port of.
+    pub fn device(&self, nic: &NicId) -> Option<&RdmaDevice> {
+        let devices = self.nodes.get(&nic.node)?.facts.as_ref()?.rdma.value()?;
+        devices.iter().find(|device| device.name == nic.device)
+    }
+}
