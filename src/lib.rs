@@ -1,1 +1,3 @@
 //! linerate.
+
+pub mod remote;
