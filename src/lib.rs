@@ -1,7 +1,20 @@
 //! linerate: which NIC in this cluster is not running at line rate, and why.
+//!
+//! Everything that is learned is an event. Events flow one way: nodes → record on disk → ledger →
+//! findings → screen, file, exit code.
+//!
+//! ```text
+//! config → plan → cluster ══Event══► record → ledger → judge ─► report, exit code
+//! ```
+//!
+//! The rooms import downwards only: `model`, the vocabulary; the pure rooms `config`, `plan`,
+//! `ledger`, `judge`; the hands `verbs`, `survey`, `probe`, `wire`, `agent`, `remote`, `cluster`,
+//! `record`; the faces `report`; and `app`, which knows everybody.
 
 pub mod judge;
 pub mod ledger;
 pub mod model;
 pub mod plan;
+pub mod remote;
+pub mod report;
 pub mod wire;

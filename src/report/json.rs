@@ -1,0 +1,163 @@
+//! The report for programs. Its shape is stable: fields are added, not changed, within one `schema`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::judge::{Judgement, expected};
+use crate::ledger::{Ledger, Node, NodeState, PairState, PairSummary};
+use crate::model::{Direction, Finding, NicId, NodeName, Outcome, Rail, RunEnd, Subject, Verdict};
+
+/// Version of the report's shape.
+pub const REPORT_SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: u32,
+    linerate: &'static str,
+    verdict: Verdict,
+    exit_code: u8,
+    run: Option<RunEnd>,
+    settings: Option<&'a crate::model::RunSettings>,
+    coverage: Value,
+    findings: Vec<Value>,
+    nodes: Vec<Value>,
+    pairs: Vec<Value>,
+}
+
+/// Writes the report as one JSON document.
+///
+/// # Errors
+/// Whatever `out` reports.
+pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::Result<()> {
+    let report = Report {
+        schema: REPORT_SCHEMA,
+        linerate: env!("CARGO_PKG_VERSION"),
+        verdict: judgement.verdict,
+        exit_code: judgement.verdict.exit_code(),
+        run: ledger.end(),
+        settings: ledger.settings(),
+        coverage: coverage(judgement),
+        findings: judgement.findings.iter().map(finding).collect(),
+        nodes: ledger.nodes().map(node).collect(),
+        pairs: ledger.pairs().iter().map(|summary| pair(ledger, summary)).collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &report)?;
+    out.write_all(b"\n")
+}
+
+fn coverage(judgement: &Judgement) -> Value {
+    let coverage = &judgement.coverage;
+    let gap = |gap: &crate::ledger::Gap| json!({"pairs": gap.pairs, "tried": gap.tried, "why": gap.why});
+    json!({
+        "pairs": coverage.total(),
+        "measured": coverage.measured,
+        "failed": coverage.failed,
+        "not_run": coverage.not_run,
+        "complete": coverage.is_complete(),
+        "gaps": coverage.gaps.iter().map(gap).collect::<Vec<_>>(),
+    })
+}
+
+/// Whom a finding is about, as fields that are there or null.
+#[derive(Default, Serialize)]
+struct Who<'a> {
+    node: Option<&'a NodeName>,
+    nic: Option<&'a str>,
+    port: Option<u8>,
+    rail: Option<Rail>,
+    direction: Option<Direction>,
+    from: Option<&'a NicId>,
+    to: Option<&'a NicId>,
+}
+
+impl<'a> From<&'a Subject> for Who<'a> {
+    fn from(subject: &'a Subject) -> Self {
+        let nobody = Self::default();
+        match subject {
+            Subject::Node(node) => Self { node: Some(node), ..nobody },
+            Subject::NodeRail(node, rail) => Self { node: Some(node), rail: Some(*rail), ..nobody },
+            Subject::Nic(nic, rail, direction) => Self {
+                node: Some(&nic.node),
+                nic: Some(&nic.device),
+                port: Some(nic.port),
+                rail: Some(*rail),
+                direction: *direction,
+                ..nobody
+            },
+            Subject::Pair(pair) => {
+                Self { from: Some(&pair.from), to: Some(&pair.to), rail: Some(pair.rail), ..nobody }
+            }
+            Subject::Rail(rail) => Self { rail: Some(*rail), ..nobody },
+        }
+    }
+}
+
+fn finding(finding: &Finding) -> Value {
+    let mut value = json!({
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "says": finding.says,
+        "measured_gbps": finding.measured,
+        "expected_gbps": finding.expected,
+        "expected_from": finding.expected_from,
+        "ratio": finding.ratio,
+        "evidence": finding.evidence,
+        "remedy": finding.remedy,
+    });
+    let who = serde_json::to_value(Who::from(&finding.subject));
+    if let (Value::Object(fields), Ok(Value::Object(who))) = (&mut value, who) {
+        fields.extend(who);
+    }
+    value
+}
+
+fn node((name, node): (&NodeName, &Node)) -> Value {
+    let (state, why) = match &node.state {
+        NodeState::Connected { .. } => ("connected", None),
+        NodeState::Lost { why } => ("lost", Some(why)),
+        NodeState::Waiting | NodeState::Connecting(_) => ("not_reached", None),
+    };
+    json!({"name": name, "state": state, "why": why, "facts": node.facts})
+}
+
+fn pair(ledger: &Ledger, summary: &PairSummary<'_>) -> Value {
+    let pair = summary.pair;
+    let mut value = json!({
+        "from": pair.from,
+        "to": pair.to,
+        "rail": pair.rail,
+        "probes": summary.attempts.len(),
+    });
+    let more = match summary.state() {
+        PairState::Measured { probe, rate } => {
+            let expected = expected(ledger, probe);
+            let (verified, measurement) = match &probe.outcome {
+                Some(Outcome::Measured { verified, measurement }) => (Some(verified), Some(measurement)),
+                _ => (None, None),
+            };
+            json!({
+                "state": "measured",
+                "gbps": rate,
+                "expected_gbps": expected.value(),
+                "expected_from": expected.source(),
+                "expected_unknown": expected.why_unknown(),
+                "ratio": expected.value().and_then(|expected| rate.share_of(*expected)),
+                "mtu": measurement.map(|m| m.mtu),
+                "bytes": measurement.map(|m| m.bytes),
+                "elapsed_us": measurement.map(|m| m.elapsed_us),
+                "cpu": measurement.map(|m| &m.cpu),
+                "verified": verified,
+            })
+        }
+        PairState::Failed { stage, node, why } => {
+            json!({"state": "failed", "stage": stage, "node": node, "why": why})
+        }
+        PairState::NotRun { why } => json!({"state": "not_run", "why": why}),
+    };
+    if let (Value::Object(fields), Value::Object(more)) = (&mut value, more) {
+        fields.extend(more);
+    }
+    value
+}

@@ -1,0 +1,225 @@
+//! The report for a person: the verdict, what is wrong and how that is known, then the numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use crate::judge::{Judgement, Observation, observe};
+use crate::ledger::{Ledger, NodeState, PairState};
+use crate::model::{Finding, NodeName, Rail, RunEnd, Severity, Verdict};
+
+/// Columns of a table of rates on a page; more receivers are summed up as the worst.
+const MAX_COLUMNS: usize = 8;
+
+/// How the text may look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to use ANSI colours. They only repeat what the words say.
+    pub color: bool,
+    /// Columns of the screen or page.
+    pub width: usize,
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Writes the report as text.
+///
+/// # Errors
+/// Whatever `out` reports.
+pub fn text(ledger: &Ledger, judgement: &Judgement, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    headline(ledger, judgement, style, out)?;
+    for finding in &judgement.findings {
+        writeln!(out)?;
+        show(finding, style, out)?;
+    }
+    rails(ledger, out)?;
+    coverage(ledger, judgement, style, out)
+}
+
+fn headline(ledger: &Ledger, judgement: &Judgement, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let faults = judgement.findings.iter().filter(|f| f.severity == Severity::Fault).count();
+    let (code, text) = match judgement.verdict {
+        Verdict::AtLineRate => ("1;32", "ALL AT LINE RATE".to_owned()),
+        Verdict::Faults if faults == 1 => ("1;31", "1 FAULT FOUND".to_owned()),
+        Verdict::Faults => ("1;31", format!("{faults} FAULTS FOUND")),
+        Verdict::CouldNotJudge => ("1;33", "COULD NOT JUDGE EVERYTHING".to_owned()),
+    };
+    let total = ledger.nodes().count();
+    let reached = ledger.nodes().filter(|(_, n)| matches!(n.state, NodeState::Connected { .. })).count();
+    let coverage = &judgement.coverage;
+    writeln!(
+        out,
+        "{}: {reached} of {total} nodes, {} of {} pairs measured in {} rounds.",
+        style.paint(code, &text),
+        coverage.measured,
+        coverage.total(),
+        ledger.rounds()
+    )?;
+    match ledger.end() {
+        Some(RunEnd::Complete) => Ok(()),
+        Some(RunEnd::Interrupted) => writeln!(out, "The run was interrupted: what follows is a part."),
+        None => writeln!(out, "The run has not ended: what follows is a part."),
+    }
+}
+
+fn show(finding: &Finding, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let (mark, code) = match finding.severity {
+        Severity::Fault => ("FAULT", "1;31"),
+        Severity::NotJudged => ("NOT JUDGED", "1;33"),
+        Severity::Note => ("NOTE", "1"),
+    };
+    writeln!(out, "{} {}", style.paint(code, mark), finding.rule)?;
+    paragraph(out, style, "  ", "  ", &finding.says)?;
+    if let (Some(measured), Some(expected), Some(from)) =
+        (finding.measured, finding.expected, &finding.expected_from)
+    {
+        let text = format!("measured {measured}, expected {expected}: {from}");
+        paragraph(out, style, "  ", "  ", &text)?;
+    }
+    for evidence in &finding.evidence {
+        paragraph(out, style, "    - ", "      ", &format!("{} ({})", evidence.saw, evidence.from))?;
+    }
+    paragraph(out, style, "  What to do: ", "    ", &finding.remedy)
+}
+
+/// Writes words wrapped to the width, the first line behind `first`, the others behind `rest`.
+fn paragraph(out: &mut dyn Write, style: Style, first: &str, rest: &str, text: &str) -> io::Result<()> {
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let columns = line.chars().count() + usize::from(!empty) + word.chars().count();
+        if !empty && columns > style.width {
+            writeln!(out, "{line}")?;
+            line = rest.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    writeln!(out, "{line}")
+}
+
+/// For each rail a table of rates, senders down, receivers across.
+fn rails(ledger: &Ledger, out: &mut dyn Write) -> io::Result<()> {
+    let observations = observe(ledger);
+    let mut by_rail: BTreeMap<Rail, Vec<&Observation<'_>>> = BTreeMap::new();
+    for seen in &observations {
+        by_rail.entry(seen.pair.rail).or_default().push(seen);
+    }
+    for (rail, seen) in by_rail {
+        writeln!(out)?;
+        let expected: BTreeSet<String> =
+            seen.iter().filter_map(|s| s.expected.value().map(ToString::to_string)).collect();
+        let expected: Vec<String> = expected.into_iter().collect();
+        match expected.as_slice() {
+            [] => writeln!(out, "{rail} (expected rate unknown), row sends, column receives:")?,
+            [one] => writeln!(out, "{rail} (expected {one}), row sends, column receives:")?,
+            _ => writeln!(out, "{rail} (expected rates differ), row sends, column receives:")?,
+        }
+        table(&seen, &unmeasured(ledger, rail), out)?;
+    }
+    Ok(())
+}
+
+type Unmeasured<'a> = BTreeMap<(&'a NodeName, &'a NodeName), &'static str>;
+
+/// Pairs of a rail that were planned and have no rate.
+fn unmeasured(ledger: &Ledger, rail: Rail) -> Unmeasured<'_> {
+    let mut marks = BTreeMap::new();
+    for summary in ledger.pairs().iter().filter(|summary| summary.pair.rail == rail) {
+        let mark = match summary.state() {
+            PairState::Measured { .. } => continue,
+            PairState::Failed { .. } => "failed",
+            PairState::NotRun { .. } => "not run",
+        };
+        marks.insert((&summary.pair.from.node, &summary.pair.to.node), mark);
+    }
+    marks
+}
+
+fn table(seen: &[&Observation<'_>], unmeasured: &Unmeasured<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let measured = seen.iter().flat_map(|s| [&s.pair.from.node, &s.pair.to.node]);
+    let nodes: BTreeSet<&NodeName> =
+        measured.chain(unmeasured.keys().flat_map(|(from, to)| [*from, *to])).collect();
+    let cells: BTreeMap<_, _> = seen.iter().map(|s| ((&s.pair.from.node, &s.pair.to.node), *s)).collect();
+    if nodes.len() > MAX_COLUMNS {
+        return worst_of_each(&nodes, &cells, out);
+    }
+    let width = nodes.iter().map(|node| node.0.chars().count()).max().unwrap_or(0).max(9);
+    write!(out, "  {:width$}", "")?;
+    for to in &nodes {
+        write!(out, "  {to:>width$}")?;
+    }
+    writeln!(out)?;
+    for from in &nodes {
+        write!(out, "  {from:width$}")?;
+        for to in &nodes {
+            let cell = match cells.get(&(*from, *to)) {
+                Some(seen) => seen.rate.to_string(),
+                None if from == to => "·".to_owned(),
+                None => unmeasured.get(&(*from, *to)).copied().unwrap_or("not run").to_owned(),
+            };
+            write!(out, "  {cell:>width$}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Where a table would not fit a page: for each node the best and worst it sends and receives.
+fn worst_of_each(
+    nodes: &BTreeSet<&NodeName>,
+    cells: &BTreeMap<(&NodeName, &NodeName), &Observation<'_>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let width = nodes.iter().map(|node| node.0.chars().count()).max().unwrap_or(0).max(4);
+    writeln!(out, "  {:width$}  {:>23}  {:>23}", "node", "sends, worst to best", "receives, worst to best")?;
+    let range = |rates: Vec<f64>| {
+        let worst = rates.iter().copied().reduce(f64::min)?;
+        let best = rates.iter().copied().reduce(f64::max)?;
+        Some(format!("{} – {}", crate::model::Gbps(worst), crate::model::Gbps(best)))
+    };
+    for node in nodes {
+        let sends = cells.iter().filter(|((from, _), _)| from == node).map(|(_, s)| s.rate.0).collect();
+        let receives = cells.iter().filter(|((_, to), _)| to == node).map(|(_, s)| s.rate.0).collect();
+        let text = |rates| range(rates).unwrap_or_else(|| "not measured".into());
+        writeln!(out, "  {node:width$}  {:>23}  {:>23}", text(sends), text(receives))?;
+    }
+    Ok(())
+}
+
+fn coverage(ledger: &Ledger, judgement: &Judgement, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let coverage = &judgement.coverage;
+    if !coverage.gaps.is_empty() {
+        writeln!(out, "\nNot measured: {} failed, {} not run.", coverage.failed, coverage.not_run)?;
+        for gap in &coverage.gaps {
+            let tried = if gap.tried { "failed" } else { "not run" };
+            let pairs = if gap.pairs == 1 { "pair" } else { "pairs" };
+            let text = format!("{} {pairs} {tried}: {}", gap.pairs, gap.why);
+            paragraph(out, style, "  - ", "    ", &text)?;
+        }
+    }
+    let software: BTreeSet<&str> = ledger
+        .nodes()
+        .filter_map(|(_, node)| node.facts.as_ref()?.rdma.value())
+        .flatten()
+        .filter(|device| device.software.is_some())
+        .map(|device| device.name.as_str())
+        .collect();
+    if !software.is_empty() {
+        let names: Vec<&str> = software.into_iter().collect();
+        let text = format!(
+            "{} are software RDMA: their CPU cost and the rate of their ports mean nothing.",
+            names.join(", ")
+        );
+        writeln!(out)?;
+        paragraph(out, style, "Note: ", "  ", &text)?;
+    }
+    Ok(())
+}
