@@ -1,4 +1,6 @@
 //! linerate: which NIC in this cluster is not running at line rate, and why.
 
 pub mod model;
+pub mod report;
+pub mod survey;
 pub mod wire;

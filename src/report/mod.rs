@@ -1,0 +1,3 @@
+//! What people and programs read: one small file per format.
+
+pub mod inspect;
