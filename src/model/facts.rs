@@ -40,6 +40,9 @@ pub struct RdmaDevice {
     pub numa_node: Fact<u32>,
     /// Its ports, by number.
     pub ports: Vec<Port>,
+    /// What `ports` leaves out because it could not be read, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
 }
 
 /// RDMA done in software by the kernel.
@@ -73,6 +76,9 @@ pub struct Port {
     pub netdev: Fact<Netdev>,
     /// The GID table, empty slots left out.
     pub gids: Vec<GidEntry>,
+    /// What `gids` leaves out because it could not be read, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
 }
 
 /// A network interface.

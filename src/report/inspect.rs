@@ -1,0 +1,421 @@
+//! The facts of one node as text for a person: what is known on aligned lines, what is not with
+//! its reason below.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use crate::model::{Fact, GidEntry, GidType, LinkLayer, NodeFacts, Port, RdmaDevice, SoftwareRdma};
+
+/// Writes what `linerate inspect` prints.
+///
+/// # Errors
+/// Those of `out`.
+pub fn text(facts: &NodeFacts, out: &mut dyn Write) -> io::Result<()> {
+    let mut page = Page { out };
+    node(&mut page, facts)?;
+    match &facts.rdma {
+        Fact::Unknown { why } => page.field("RDMA", format!("unknown: {why}")),
+        Fact::Known { value, from } if value.is_empty() => {
+            page.field("RDMA", format!("no device in {from}"))
+        }
+        Fact::Known { value, .. } => value.iter().try_for_each(|d| device(&mut page, d)),
+    }
+}
+
+/// Lines of a label and a text, with nothing in them that steers a terminal.
+struct Page<'a> {
+    out: &'a mut dyn Write,
+}
+
+impl Page<'_> {
+    fn line(&mut self, indent: &str, label: &str, text: &str) -> io::Result<()> {
+        // Labels end in column 13 at every depth.
+        let width = 12usize.saturating_sub(indent.len());
+        let line = format!("{indent}{label:<width$} {text}");
+        let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+        let line: String = line.trim_end().chars().map(visible).collect();
+        writeln!(self.out, "{line}")
+    }
+
+    fn field(&mut self, label: &str, text: impl Display) -> io::Result<()> {
+        self.line("", label, &text.to_string())
+    }
+
+    fn part(&mut self, label: &str, text: impl Display) -> io::Result<()> {
+        self.line("  ", label, &text.to_string())
+    }
+
+    /// What is known of `summary` on one line, then a line for each thing unknown.
+    fn summary(&mut self, label: &str, summary: Summary) -> io::Result<()> {
+        let known = summary.known.join(", ");
+        self.part(
+            label,
+            if known.is_empty() {
+                "nothing known"
+            } else {
+                &known
+            },
+        )?;
+        for (label, why) in summary.unknown {
+            self.line("    ", label, &format!("unknown: {why}"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Facts that share a line.
+#[derive(Default)]
+struct Summary {
+    known: Vec<String>,
+    unknown: Vec<(&'static str, String)>,
+}
+
+impl Summary {
+    /// Adds a fact in the words of `say`; `label` names it where it is unknown.
+    fn add<T>(
+        &mut self,
+        label: &'static str,
+        fact: &Fact<T>,
+        say: impl FnOnce(&T) -> String,
+    ) -> &mut Self {
+        match fact {
+            Fact::Known { value, .. } => self.known.push(say(value)),
+            Fact::Unknown { why } => self.unknown.push((label, why.clone())),
+        }
+        self
+    }
+}
+
+/// A fact on a line of its own.
+fn alone<T: Display>(fact: &Fact<T>) -> String {
+    match fact {
+        Fact::Known { value, .. } => value.to_string(),
+        Fact::Unknown { why } => format!("unknown: {why}"),
+    }
+}
+
+fn node(page: &mut Page<'_>, facts: &NodeFacts) -> io::Result<()> {
+    page.field("host", alone(&facts.hostname))?;
+    match (&facts.kernel, &facts.arch) {
+        (Fact::Known { value: kernel, .. }, Fact::Known { value: arch, .. }) => {
+            page.field("kernel", format!("Linux {kernel}, {arch}"))?;
+        }
+        (kernel, arch) => {
+            page.field("kernel", alone(kernel))?;
+            page.field("machine", alone(arch))?;
+        }
+    }
+    page.field("memlock", alone(&facts.memlock))?;
+    page.field("libibverbs", alone(&facts.libibverbs))
+}
+
+fn device(page: &mut Page<'_>, device: &RdmaDevice) -> io::Result<()> {
+    writeln!(page.out)?;
+    let mut title = Summary::default();
+    title.add("driver", &device.driver, Clone::clone);
+    if device.software.is_none() {
+        title.add("firmware", &device.firmware, |version| {
+            format!("firmware {version}")
+        });
+    }
+    page.field(&device.name, title.known.join(", "))?;
+    for (label, why) in title.unknown {
+        page.part(label, format!("unknown: {why}"))?;
+    }
+    if let Some(kind) = device.software {
+        let name = match kind {
+            SoftwareRdma::Rxe => "rxe",
+            SoftwareRdma::Siw => "siw",
+        };
+        page.part(
+            "software",
+            format!("software RDMA ({name}): its rate and CPU cost mean nothing"),
+        )?;
+    }
+    page.part("PCI", alone(&device.pci))?;
+    page.part("NUMA node", alone(&device.numa_node))?;
+    device.ports.iter().try_for_each(|p| port(page, p))?;
+    device
+        .unread
+        .iter()
+        .try_for_each(|why| page.part("unread", why))
+}
+
+fn port(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
+    let mut summary = Summary::default();
+    summary
+        .add("state", &port.state, ToString::to_string)
+        .add("physical", &port.physical_state, Clone::clone)
+        .add("rate", &port.rate, ToString::to_string)
+        .add("link", &port.link_layer, ToString::to_string)
+        .add("RDMA MTU", &port.active_mtu, |mtu| {
+            format!("RDMA MTU {mtu}")
+        });
+    if port.link_layer.value() != Some(&LinkLayer::Ethernet) {
+        summary.add("LID", &port.lid, |lid| format!("LID {lid}"));
+    }
+    page.summary(&format!("port {}", port.number), summary)?;
+    netdev(page, port)?;
+    gids(page, port)?;
+    port.unread
+        .iter()
+        .try_for_each(|why| page.part("unread", why))
+}
+
+fn netdev(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
+    let netdev = match &port.netdev {
+        Fact::Known { value, .. } => value,
+        Fact::Unknown { why } => return page.part("netdev", format!("unknown: {why}")),
+    };
+    let mut summary = Summary::default();
+    summary.known.push(netdev.name.clone());
+    summary
+        .add("state", &netdev.operstate, Clone::clone)
+        .add("MTU", &netdev.mtu, |mtu| format!("MTU {mtu}"));
+    page.summary("netdev", summary)
+}
+
+/// The columns of a GID: index, type, address, interface.
+fn row(entry: &GidEntry, link_layer: Option<&LinkLayer>) -> [String; 4] {
+    let kind = match (entry.kind.value(), link_layer) {
+        (Some(GidType::RoceV2), _) => "RoCEv2",
+        (Some(GidType::IbOrRoceV1), Some(LinkLayer::InfiniBand)) => "IB",
+        (Some(GidType::IbOrRoceV1), Some(LinkLayer::Ethernet)) => "RoCEv1",
+        (Some(GidType::IbOrRoceV1), None) => "IB/RoCEv1",
+        (None, _) => "?",
+    };
+    let address = match (entry.kind.value(), entry.prefix_len.value()) {
+        (Some(GidType::RoceV2), Some(len)) => format!("{}/{len}", entry.gid.ip()),
+        (Some(GidType::RoceV2), None) => entry.gid.ip().to_string(),
+        _ => entry.gid.to_string(),
+    };
+    let netdev = match (entry.netdev.value(), link_layer) {
+        (Some(name), _) => name.as_str(),
+        (None, Some(LinkLayer::InfiniBand)) => "",
+        (None, _) => "?",
+    };
+    [
+        format!("GID {}", entry.index),
+        kind.to_owned(),
+        address,
+        netdev.to_owned(),
+    ]
+}
+
+fn gids(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
+    let link_layer = port.link_layer.value();
+    let rows: Vec<_> = port
+        .gids
+        .iter()
+        .map(|entry| row(entry, link_layer))
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let (kinds, addresses) = (width(1), width(2));
+    for [index, kind, address, netdev] in &rows {
+        page.part(
+            index,
+            format!("{kind:<kinds$}  {address:<addresses$}  {netdev}"),
+        )?;
+    }
+    for (what, why, indexes) in unknown_of_gids(port) {
+        page.line(
+            "    ",
+            "",
+            &format!("{what} of GID {indexes} unknown: {why}"),
+        )?;
+    }
+    Ok(())
+}
+
+/// What is unknown of the GIDs: each reason once, with the indexes that it is about.
+fn unknown_of_gids(port: &Port) -> Vec<(&'static str, &str, String)> {
+    let on_infiniband = port.link_layer.value() == Some(&LinkLayer::InfiniBand);
+    let mut found: Vec<(&'static str, &str, String)> = Vec::new();
+    for entry in &port.gids {
+        let prefix = (entry.kind.value() == Some(&GidType::RoceV2)
+            && entry.netdev.value().is_some())
+        .then(|| entry.prefix_len.why_unknown());
+        let netdev = (!on_infiniband).then(|| entry.netdev.why_unknown());
+        for (what, why) in [
+            ("type", entry.kind.why_unknown()),
+            ("netdev", netdev.flatten()),
+            ("prefix", prefix.flatten()),
+        ] {
+            let Some(why) = why else { continue };
+            match found
+                .iter_mut()
+                .find(|(w, reason, _)| (*w, *reason) == (what, why))
+            {
+                Some((_, _, indexes)) => indexes.push_str(&format!(", {}", entry.index)),
+                None => found.push((what, why, entry.index.to_string())),
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Bytes, Gbps, MemlockLimit, Netdev, PciAddress, PortState};
+
+    fn known<T>(value: T) -> Fact<T> {
+        Fact::known(value, "/sys/…")
+    }
+
+    fn print(facts: &NodeFacts) -> String {
+        let mut out = Vec::new();
+        text(facts, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn node(rdma: Fact<Vec<RdmaDevice>>) -> NodeFacts {
+        NodeFacts {
+            hostname: known("node017".into()),
+            kernel: known("6.8.0-45-generic".into()),
+            arch: known("x86_64".into()),
+            memlock: known(MemlockLimit::Unlimited),
+            libibverbs: known("/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0".into()),
+            rdma,
+        }
+    }
+
+    fn infiniband() -> RdmaDevice {
+        RdmaDevice {
+            name: "mlx5_3".into(),
+            driver: known("mlx5_core".into()),
+            software: None,
+            firmware: known("28.41.1000".into()),
+            pci: known(PciAddress("0000:98:00.0".into())),
+            numa_node: known(1),
+            ports: vec![Port {
+                number: 1,
+                state: known(PortState::Active),
+                physical_state: known("LinkUp".into()),
+                link_layer: known(LinkLayer::InfiniBand),
+                rate: known(Gbps(400.0)),
+                active_mtu: known(4096),
+                lid: known(868),
+                netdev: known(Netdev {
+                    name: "ib3".into(),
+                    mtu: known(2044),
+                    operstate: known("up".into()),
+                }),
+                gids: vec![gid(0, "fe80::1070:fd03:e5:b1e2", GidType::IbOrRoceV1)],
+                unread: vec![],
+            }],
+            unread: vec![],
+        }
+    }
+
+    fn gid(index: u32, address: &str, kind: GidType) -> GidEntry {
+        GidEntry {
+            index,
+            gid: address.parse().unwrap(),
+            kind: known(kind),
+            netdev: Fact::unknown("a GID on InfiniBand belongs to no network interface"),
+            prefix_len: Fact::unknown("only a RoCEv2 GID is an IP address"),
+        }
+    }
+
+    fn on_eth1(entry: GidEntry, prefix_len: Option<u8>) -> GidEntry {
+        let why = || {
+            Fact::unknown(format!(
+                "eth1 has no address {} (getifaddrs)",
+                entry.gid.ip()
+            ))
+        };
+        GidEntry {
+            netdev: known("eth1".into()),
+            prefix_len: prefix_len.map_or_else(why, known),
+            ..entry
+        }
+    }
+
+    fn soft_roce() -> RdmaDevice {
+        let mut device = infiniband();
+        device.name = "rxe0".into();
+        device.driver = known("virtio_net".into());
+        device.software = Some(SoftwareRdma::Rxe);
+        device.firmware = Fact::unknown("software RDMA has no firmware");
+        device.pci = known(PciAddress("0000:00:03.0".into()));
+        device.numa_node = Fact::unknown(
+            "/sys/devices/pci0000:00/0000:00:03.0/numa_node holds `-1`: the platform states none",
+        );
+        let port = &mut device.ports[0];
+        port.link_layer = known(LinkLayer::Ethernet);
+        port.lid = Fact::unknown("an Ethernet port has no LID");
+        port.rate = known(Gbps(2.5));
+        port.active_mtu = Fact::unknown("sysfs has no RDMA MTU, and libibverbs was not asked");
+        port.netdev = known(Netdev {
+            name: "eth1".into(),
+            mtu: known(4200),
+            operstate: known("up".into()),
+        });
+        port.gids = vec![
+            on_eth1(gid(0, "fe80::5054:ff:fe12:3456", GidType::RoceV2), Some(64)),
+            on_eth1(gid(1, "::ffff:10.101.0.1", GidType::RoceV2), Some(24)),
+            on_eth1(gid(12, "::ffff:10.101.0.9", GidType::IbOrRoceV1), None),
+            on_eth1(gid(13, "fd00::9", GidType::RoceV2), None),
+        ];
+        device
+    }
+
+    #[test]
+    fn infiniband_and_software_rdma() {
+        insta::assert_snapshot!(print(&node(known(vec![infiniband(), soft_roce()]))));
+    }
+
+    #[test]
+    fn everything_unknown_says_why() {
+        let mut device = infiniband();
+        let why = |name: &str| format!("/sys/class/infiniband/mlx5_3/{name}: Permission denied");
+        device.driver = Fact::unknown(why("device"));
+        device.firmware = Fact::unknown(why("fw_ver"));
+        device.pci = Fact::unknown(why("device"));
+        device.numa_node = Fact::unknown(why("device"));
+        device.unread = vec![why("ports/x")];
+        let port = &mut device.ports[0];
+        port.state = Fact::unknown(why("ports/1/state"));
+        port.physical_state = Fact::unknown(why("ports/1/phys_state"));
+        port.link_layer = Fact::unknown(why("ports/1/link_layer"));
+        port.rate = Fact::unknown(why("ports/1/rate"));
+        port.active_mtu = Fact::unknown("not the live system");
+        port.lid = Fact::unknown(why("ports/1/lid"));
+        port.netdev = Fact::unknown("no network interface of this namespace");
+        port.unread = vec![why("ports/1/gids/3")];
+        for index in [1, 2] {
+            let mut entry = gid(index, "fd00::1", GidType::RoceV2);
+            entry.kind = Fact::unknown("the kernel does not say");
+            port.gids.push(entry);
+        }
+        let mut facts = node(known(vec![device]));
+        facts.hostname = Fact::unknown("uname: Function not implemented");
+        facts.kernel = Fact::unknown("uname: Function not implemented");
+        facts.arch = Fact::unknown("uname: Function not implemented");
+        facts.memlock = known(MemlockLimit::Bytes(Bytes(65536)));
+        facts.libibverbs = Fact::unknown("libibverbs.so.1 is not installed");
+        insta::assert_snapshot!(print(&facts));
+    }
+
+    #[test]
+    fn a_node_without_rdma() {
+        let none = Fact::unknown(
+            "/sys/class/infiniband does not exist: no RDMA driver is loaded (ib_core)",
+        );
+        let none = print(&node(none));
+        let empty = print(&node(Fact::known(vec![], "/sys/class/infiniband")));
+        insta::assert_snapshot!(format!("{none}---\n{empty}"));
+    }
+
+    #[test]
+    fn nothing_read_from_a_node_steers_the_terminal() {
+        let mut device = infiniband();
+        device.name = "mlx5\u{1b}[2J\n".into();
+        device.unread = vec!["\u{9b}31m\r".into()];
+        let printed = print(&node(known(vec![device])));
+        assert!(!printed.contains(|c: char| c.is_control() && c != '\n'));
+        assert_eq!(printed.matches("mlx5").count(), 2, "{printed}");
+        assert!(printed.contains("mlx5\u{fffd}[2J\u{fffd}"), "{printed}");
+    }
+}

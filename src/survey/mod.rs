@@ -1,0 +1,94 @@
+//! Reads /sys, /proc and limits into facts. Below a root other than `/`, a snapshot of a node, the
+//! facts that only a running kernel can tell are unknown.
+
+mod device;
+mod gids;
+mod host;
+mod interfaces;
+mod netdev;
+mod parse;
+mod port;
+mod root;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod tree;
+
+pub use root::Root;
+
+use crate::model::{Fact, NodeFacts};
+use interfaces::Interfaces;
+
+/// Tells the path MTU in bytes of a port, by device name and port number.
+pub type AskMtu = dyn Fn(&str, u8) -> Fact<u32>;
+/// Tells the file that a library was loaded from.
+pub type AskLibrary = dyn Fn() -> Fact<String>;
+
+/// Answers that sysfs does not have. Each is asked on the running system only; without it the fact
+/// is unknown.
+#[derive(Default, Clone, Copy)]
+pub struct Sources<'a> {
+    /// The path MTU in bytes that a port (device name, port number) runs at: `ibv_query_port`.
+    pub active_mtu: Option<&'a AskMtu>,
+    /// The file that libibverbs was loaded from, or why it was not.
+    pub libibverbs: Option<&'a AskLibrary>,
+}
+
+/// What is known of the node whose file system starts at `root`.
+///
+/// Never fails: what cannot be read is unknown, with the file and the system's error.
+pub fn survey(root: &Root, sources: &Sources<'_>) -> NodeFacts {
+    let interfaces = if root.is_live() {
+        Interfaces::live()
+    } else {
+        Interfaces::unknown(not_live("addresses come from getifaddrs"))
+    };
+    survey_with(&Survey {
+        root,
+        sources,
+        interfaces,
+    })
+}
+
+/// What the readers of one survey share.
+struct Survey<'a> {
+    root: &'a Root,
+    sources: &'a Sources<'a>,
+    interfaces: Interfaces,
+}
+
+fn survey_with(survey: &Survey<'_>) -> NodeFacts {
+    NodeFacts {
+        hostname: host::hostname(survey.root),
+        kernel: host::kernel(survey.root),
+        arch: host::arch(survey.root),
+        memlock: host::memlock(survey.root),
+        libibverbs: survey.libibverbs(),
+        rdma: device::devices(survey),
+    }
+}
+
+impl Survey<'_> {
+    fn libibverbs(&self) -> Fact<String> {
+        match self.sources.libibverbs {
+            _ if !self.root.is_live() => Fact::unknown(not_live("libibverbs is loaded here")),
+            Some(ask) => ask(),
+            None => Fact::unknown("libibverbs was not asked for"),
+        }
+    }
+
+    fn active_mtu(&self, device: &str, port: u8) -> Fact<u32> {
+        match self.sources.active_mtu {
+            _ if !self.root.is_live() => {
+                Fact::unknown(not_live("sysfs has no RDMA MTU, only ibv_query_port"))
+            }
+            Some(ask) => ask(device, port),
+            None => Fact::unknown("sysfs has no RDMA MTU, and libibverbs was not asked"),
+        }
+    }
+}
+
+/// Why a fact is unknown below a root that is a snapshot.
+fn not_live(why: &str) -> String {
+    format!("not the live system: {why}")
+}

@@ -1,0 +1,30 @@
+//! The ports of an RDMA device.
+
+use super::device::DeviceDir;
+use super::{Survey, gids, netdev, parse};
+use crate::model::{Fact, LinkLayer, Port};
+
+/// Port `number` of the device.
+pub(super) fn port(survey: &Survey<'_>, device: &DeviceDir, number: u8) -> Port {
+    let dir = device.path.join("ports").join(number.to_string());
+    let link_layer = survey.root.fact(&dir.join("link_layer"), parse::link_layer);
+    let (gids, unread) = gids::table(survey, &dir, link_layer.value().copied());
+    let lid = match link_layer.value() {
+        Some(LinkLayer::Ethernet) => Fact::unknown("an Ethernet port has no LID"),
+        _ => survey.root.fact(&dir.join("lid"), parse::lid),
+    };
+    Port {
+        number,
+        state: survey.root.fact(&dir.join("state"), parse::state),
+        physical_state: survey
+            .root
+            .fact(&dir.join("phys_state"), parse::physical_state),
+        link_layer,
+        rate: survey.root.fact(&dir.join("rate"), parse::rate),
+        active_mtu: survey.active_mtu(&device.name, number),
+        lid,
+        netdev: netdev::of_port(survey, device, number, &gids),
+        gids,
+        unread,
+    }
+}
