@@ -11,6 +11,7 @@
 //! `ledger`, `judge`; the hands `verbs`, `survey`, `probe`, `wire`, `agent`, `remote`, `cluster`,
 //! `record`; the faces `report`; and `app`, which knows everybody.
 
+pub mod cluster;
 pub mod judge;
 pub mod ledger;
 pub mod model;

@@ -25,6 +25,7 @@ pub fn port() -> Port {
         lid: Fact::unknown("Ethernet"),
         netdev: Fact::unknown("test"),
         gids: Vec::new(),
+        unread: Vec::new(),
     }
 }
 
@@ -38,6 +39,7 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         pci: Fact::known(PciAddress(pci.into()), "test"),
         numa_node: Fact::known(0, "test"),
         ports: vec![port],
+        unread: Vec::new(),
     };
     NodeFacts {
         hostname: Fact::known("host".into(), "test"),

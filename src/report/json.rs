@@ -41,7 +41,11 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         coverage: coverage(judgement),
         findings: judgement.findings.iter().map(finding).collect(),
         nodes: ledger.nodes().map(node).collect(),
-        pairs: ledger.pairs().iter().map(|summary| pair(ledger, summary)).collect(),
+        pairs: ledger
+            .pairs()
+            .iter()
+            .map(|summary| pair(ledger, summary))
+            .collect(),
     };
     serde_json::to_writer_pretty(&mut *out, &report)?;
     out.write_all(b"\n")
@@ -49,7 +53,8 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
 
 fn coverage(judgement: &Judgement) -> Value {
     let coverage = &judgement.coverage;
-    let gap = |gap: &crate::ledger::Gap| json!({"pairs": gap.pairs, "tried": gap.tried, "why": gap.why});
+    let gap =
+        |gap: &crate::ledger::Gap| json!({"pairs": gap.pairs, "tried": gap.tried, "why": gap.why});
     json!({
         "pairs": coverage.total(),
         "measured": coverage.measured,
@@ -76,8 +81,15 @@ impl<'a> From<&'a Subject> for Who<'a> {
     fn from(subject: &'a Subject) -> Self {
         let nobody = Self::default();
         match subject {
-            Subject::Node(node) => Self { node: Some(node), ..nobody },
-            Subject::NodeRail(node, rail) => Self { node: Some(node), rail: Some(*rail), ..nobody },
+            Subject::Node(node) => Self {
+                node: Some(node),
+                ..nobody
+            },
+            Subject::NodeRail(node, rail) => Self {
+                node: Some(node),
+                rail: Some(*rail),
+                ..nobody
+            },
             Subject::Nic(nic, rail, direction) => Self {
                 node: Some(&nic.node),
                 nic: Some(&nic.device),
@@ -86,10 +98,16 @@ impl<'a> From<&'a Subject> for Who<'a> {
                 direction: *direction,
                 ..nobody
             },
-            Subject::Pair(pair) => {
-                Self { from: Some(&pair.from), to: Some(&pair.to), rail: Some(pair.rail), ..nobody }
-            }
-            Subject::Rail(rail) => Self { rail: Some(*rail), ..nobody },
+            Subject::Pair(pair) => Self {
+                from: Some(&pair.from),
+                to: Some(&pair.to),
+                rail: Some(pair.rail),
+                ..nobody
+            },
+            Subject::Rail(rail) => Self {
+                rail: Some(*rail),
+                ..nobody
+            },
         }
     }
 }
@@ -134,7 +152,10 @@ fn pair(ledger: &Ledger, summary: &PairSummary<'_>) -> Value {
         PairState::Measured { probe, rate } => {
             let expected = expected(ledger, probe);
             let (verified, measurement) = match &probe.outcome {
-                Some(Outcome::Measured { verified, measurement }) => (Some(verified), Some(measurement)),
+                Some(Outcome::Measured {
+                    verified,
+                    measurement,
+                }) => (Some(verified), Some(measurement)),
                 _ => (None, None),
             };
             json!({

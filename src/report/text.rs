@@ -21,7 +21,11 @@ pub struct Style {
 
 impl Style {
     fn paint(self, code: &str, text: &str) -> String {
-        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.color {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -29,7 +33,12 @@ impl Style {
 ///
 /// # Errors
 /// Whatever `out` reports.
-pub fn text(ledger: &Ledger, judgement: &Judgement, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub fn text(
+    ledger: &Ledger,
+    judgement: &Judgement,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     headline(ledger, judgement, style, out)?;
     for finding in &judgement.findings {
         writeln!(out)?;
@@ -39,8 +48,17 @@ pub fn text(ledger: &Ledger, judgement: &Judgement, style: Style, out: &mut dyn 
     coverage(ledger, judgement, style, out)
 }
 
-fn headline(ledger: &Ledger, judgement: &Judgement, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let faults = judgement.findings.iter().filter(|f| f.severity == Severity::Fault).count();
+fn headline(
+    ledger: &Ledger,
+    judgement: &Judgement,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let faults = judgement
+        .findings
+        .iter()
+        .filter(|f| f.severity == Severity::Fault)
+        .count();
     let (code, text) = match judgement.verdict {
         Verdict::AtLineRate => ("1;32", "ALL AT LINE RATE".to_owned()),
         Verdict::Faults if faults == 1 => ("1;31", "1 FAULT FOUND".to_owned()),
@@ -48,7 +66,10 @@ fn headline(ledger: &Ledger, judgement: &Judgement, style: Style, out: &mut dyn 
         Verdict::CouldNotJudge => ("1;33", "COULD NOT JUDGE EVERYTHING".to_owned()),
     };
     let total = ledger.nodes().count();
-    let reached = ledger.nodes().filter(|(_, n)| matches!(n.state, NodeState::Connected { .. })).count();
+    let reached = ledger
+        .nodes()
+        .filter(|(_, n)| matches!(n.state, NodeState::Connected { .. }))
+        .count();
     let coverage = &judgement.coverage;
     writeln!(
         out,
@@ -60,7 +81,9 @@ fn headline(ledger: &Ledger, judgement: &Judgement, style: Style, out: &mut dyn 
     )?;
     match ledger.end() {
         Some(RunEnd::Complete) => Ok(()),
-        Some(RunEnd::Interrupted) => writeln!(out, "The run was interrupted: what follows is a part."),
+        Some(RunEnd::Interrupted) => {
+            writeln!(out, "The run was interrupted: what follows is a part.")
+        }
         None => writeln!(out, "The run has not ended: what follows is a part."),
     }
 }
@@ -80,13 +103,25 @@ fn show(finding: &Finding, style: Style, out: &mut dyn Write) -> io::Result<()> 
         paragraph(out, style, "  ", "  ", &text)?;
     }
     for evidence in &finding.evidence {
-        paragraph(out, style, "    - ", "      ", &format!("{} ({})", evidence.saw, evidence.from))?;
+        paragraph(
+            out,
+            style,
+            "    - ",
+            "      ",
+            &format!("{} ({})", evidence.saw, evidence.from),
+        )?;
     }
     paragraph(out, style, "  What to do: ", "    ", &finding.remedy)
 }
 
 /// Writes words wrapped to the width, the first line behind `first`, the others behind `rest`.
-fn paragraph(out: &mut dyn Write, style: Style, first: &str, rest: &str, text: &str) -> io::Result<()> {
+fn paragraph(
+    out: &mut dyn Write,
+    style: Style,
+    first: &str,
+    rest: &str,
+    text: &str,
+) -> io::Result<()> {
     let mut line = first.to_owned();
     let mut empty = true;
     for word in text.split_whitespace() {
@@ -114,13 +149,21 @@ fn rails(ledger: &Ledger, out: &mut dyn Write) -> io::Result<()> {
     }
     for (rail, seen) in by_rail {
         writeln!(out)?;
-        let expected: BTreeSet<String> =
-            seen.iter().filter_map(|s| s.expected.value().map(ToString::to_string)).collect();
+        let expected: BTreeSet<String> = seen
+            .iter()
+            .filter_map(|s| s.expected.value().map(ToString::to_string))
+            .collect();
         let expected: Vec<String> = expected.into_iter().collect();
         match expected.as_slice() {
-            [] => writeln!(out, "{rail} (expected rate unknown), row sends, column receives:")?,
+            [] => writeln!(
+                out,
+                "{rail} (expected rate unknown), row sends, column receives:"
+            )?,
             [one] => writeln!(out, "{rail} (expected {one}), row sends, column receives:")?,
-            _ => writeln!(out, "{rail} (expected rates differ), row sends, column receives:")?,
+            _ => writeln!(
+                out,
+                "{rail} (expected rates differ), row sends, column receives:"
+            )?,
         }
         table(&seen, &unmeasured(ledger, rail), out)?;
     }
@@ -132,7 +175,11 @@ type Unmeasured<'a> = BTreeMap<(&'a NodeName, &'a NodeName), &'static str>;
 /// Pairs of a rail that were planned and have no rate.
 fn unmeasured(ledger: &Ledger, rail: Rail) -> Unmeasured<'_> {
     let mut marks = BTreeMap::new();
-    for summary in ledger.pairs().iter().filter(|summary| summary.pair.rail == rail) {
+    for summary in ledger
+        .pairs()
+        .iter()
+        .filter(|summary| summary.pair.rail == rail)
+    {
         let mark = match summary.state() {
             PairState::Measured { .. } => continue,
             PairState::Failed { .. } => "failed",
@@ -143,15 +190,30 @@ fn unmeasured(ledger: &Ledger, rail: Rail) -> Unmeasured<'_> {
     marks
 }
 
-fn table(seen: &[&Observation<'_>], unmeasured: &Unmeasured<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let measured = seen.iter().flat_map(|s| [&s.pair.from.node, &s.pair.to.node]);
-    let nodes: BTreeSet<&NodeName> =
-        measured.chain(unmeasured.keys().flat_map(|(from, to)| [*from, *to])).collect();
-    let cells: BTreeMap<_, _> = seen.iter().map(|s| ((&s.pair.from.node, &s.pair.to.node), *s)).collect();
+fn table(
+    seen: &[&Observation<'_>],
+    unmeasured: &Unmeasured<'_>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let measured = seen
+        .iter()
+        .flat_map(|s| [&s.pair.from.node, &s.pair.to.node]);
+    let nodes: BTreeSet<&NodeName> = measured
+        .chain(unmeasured.keys().flat_map(|(from, to)| [*from, *to]))
+        .collect();
+    let cells: BTreeMap<_, _> = seen
+        .iter()
+        .map(|s| ((&s.pair.from.node, &s.pair.to.node), *s))
+        .collect();
     if nodes.len() > MAX_COLUMNS {
         return worst_of_each(&nodes, &cells, out);
     }
-    let width = nodes.iter().map(|node| node.0.chars().count()).max().unwrap_or(0).max(9);
+    let width = nodes
+        .iter()
+        .map(|node| node.0.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(9);
     write!(out, "  {:width$}", "")?;
     for to in &nodes {
         write!(out, "  {to:>width$}")?;
@@ -163,7 +225,11 @@ fn table(seen: &[&Observation<'_>], unmeasured: &Unmeasured<'_>, out: &mut dyn W
             let cell = match cells.get(&(*from, *to)) {
                 Some(seen) => seen.rate.to_string(),
                 None if from == to => "·".to_owned(),
-                None => unmeasured.get(&(*from, *to)).copied().unwrap_or("not run").to_owned(),
+                None => unmeasured
+                    .get(&(*from, *to))
+                    .copied()
+                    .unwrap_or("not run")
+                    .to_owned(),
             };
             write!(out, "  {cell:>width$}")?;
         }
@@ -178,26 +244,61 @@ fn worst_of_each(
     cells: &BTreeMap<(&NodeName, &NodeName), &Observation<'_>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let width = nodes.iter().map(|node| node.0.chars().count()).max().unwrap_or(0).max(4);
-    writeln!(out, "  {:width$}  {:>23}  {:>23}", "node", "sends, worst to best", "receives, worst to best")?;
+    let width = nodes
+        .iter()
+        .map(|node| node.0.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(4);
+    writeln!(
+        out,
+        "  {:width$}  {:>23}  {:>23}",
+        "node", "sends, worst to best", "receives, worst to best"
+    )?;
     let range = |rates: Vec<f64>| {
         let worst = rates.iter().copied().reduce(f64::min)?;
         let best = rates.iter().copied().reduce(f64::max)?;
-        Some(format!("{} – {}", crate::model::Gbps(worst), crate::model::Gbps(best)))
+        Some(format!(
+            "{} – {}",
+            crate::model::Gbps(worst),
+            crate::model::Gbps(best)
+        ))
     };
     for node in nodes {
-        let sends = cells.iter().filter(|((from, _), _)| from == node).map(|(_, s)| s.rate.0).collect();
-        let receives = cells.iter().filter(|((_, to), _)| to == node).map(|(_, s)| s.rate.0).collect();
+        let sends = cells
+            .iter()
+            .filter(|((from, _), _)| from == node)
+            .map(|(_, s)| s.rate.0)
+            .collect();
+        let receives = cells
+            .iter()
+            .filter(|((_, to), _)| to == node)
+            .map(|(_, s)| s.rate.0)
+            .collect();
         let text = |rates| range(rates).unwrap_or_else(|| "not measured".into());
-        writeln!(out, "  {node:width$}  {:>23}  {:>23}", text(sends), text(receives))?;
+        writeln!(
+            out,
+            "  {node:width$}  {:>23}  {:>23}",
+            text(sends),
+            text(receives)
+        )?;
     }
     Ok(())
 }
 
-fn coverage(ledger: &Ledger, judgement: &Judgement, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn coverage(
+    ledger: &Ledger,
+    judgement: &Judgement,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let coverage = &judgement.coverage;
     if !coverage.gaps.is_empty() {
-        writeln!(out, "\nNot measured: {} failed, {} not run.", coverage.failed, coverage.not_run)?;
+        writeln!(
+            out,
+            "\nNot measured: {} failed, {} not run.",
+            coverage.failed, coverage.not_run
+        )?;
         for gap in &coverage.gaps {
             let tried = if gap.tried { "failed" } else { "not run" };
             let pairs = if gap.pairs == 1 { "pair" } else { "pairs" };

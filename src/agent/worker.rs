@@ -1,0 +1,124 @@
+//! One probe on this node: a thread that holds its queue pairs and memory, and lets go of them when
+//! it ends, on every path.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::voice::Voice;
+use crate::model::{Endpoint, LocalPort, ProbeId, ProbeSpec, ProbeStage, Role};
+use crate::probe::{Connected, Prepared, ProbeError, prepare};
+use crate::wire::FromAgent;
+
+/// What a probe's thread is asked to do.
+pub(super) enum Order {
+    Prepare { role: Role, spec: ProbeSpec, port: LocalPort, nonce: u64 },
+    Connect { peer: Box<Endpoint> },
+    Run,
+    Verify,
+    Release,
+}
+
+/// A probe's thread, from outside.
+pub(super) struct Worker {
+    orders: Sender<Order>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Worker {
+    /// Starts a thread for a probe.
+    pub(super) fn start(probe: ProbeId, voice: Voice) -> std::io::Result<Self> {
+        let (orders, inbox) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let job = Job { probe, voice, stop: Arc::clone(&stop), held: Held::Nothing };
+        std::thread::Builder::new().name(probe.to_string()).spawn(move || job.work(&inbox))?;
+        Ok(Self { orders, stop })
+    }
+
+    /// Hands it an order; whether it still takes any. Release also breaks off a running transfer.
+    pub(super) fn order(&self, order: Order) -> bool {
+        if matches!(order, Order::Release) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.orders.send(order).is_ok()
+    }
+}
+
+/// What the probe holds on the device.
+enum Held {
+    Nothing,
+    Prepared(Prepared),
+    Connected(Connected),
+}
+
+struct Job {
+    probe: ProbeId,
+    voice: Voice,
+    stop: Arc<AtomicBool>,
+    held: Held,
+}
+
+impl Job {
+    fn work(mut self, orders: &Receiver<Order>) {
+        while let Ok(order) = orders.recv() {
+            let probe = self.probe;
+            let (stage, done) = match order {
+                Order::Prepare { role, spec, port, nonce } => {
+                    (ProbeStage::Prepare, self.prepare(role, &spec, &port, nonce))
+                }
+                Order::Connect { peer } => (ProbeStage::Connect, self.connect(&peer)),
+                Order::Run => (ProbeStage::Run, self.run()),
+                Order::Verify => (ProbeStage::Verify, self.verify()),
+                Order::Release => {
+                    self.held = Held::Nothing;
+                    self.voice.say(&FromAgent::Released { probe });
+                    return;
+                }
+            };
+            let answer = done.unwrap_or_else(|why| {
+                self.held = Held::Nothing;
+                FromAgent::ProbeFailed { probe, stage, why }
+            });
+            self.voice.say(&answer);
+        }
+    }
+
+    fn prepare(&mut self, role: Role, spec: &ProbeSpec, port: &LocalPort, nonce: u64) -> Answer {
+        let prepared = prepare(spec, role, port, nonce).map_err(in_words)?;
+        let endpoint = prepared.endpoint().clone();
+        self.held = Held::Prepared(prepared);
+        Ok(FromAgent::Prepared { probe: self.probe, endpoint })
+    }
+
+    fn connect(&mut self, peer: &Endpoint) -> Answer {
+        match std::mem::replace(&mut self.held, Held::Nothing) {
+            Held::Prepared(prepared) => {
+                self.held = Held::Connected(prepared.connect(peer).map_err(in_words)?);
+                Ok(FromAgent::Connected { probe: self.probe })
+            }
+            _ => Err("asked to connect what is not prepared".into()),
+        }
+    }
+
+    fn run(&mut self) -> Answer {
+        let Held::Connected(connected) = &mut self.held else {
+            return Err("asked to run what is not connected".into());
+        };
+        let measurement = connected.run(&self.stop).map_err(in_words)?;
+        Ok(FromAgent::Done { probe: self.probe, measurement })
+    }
+
+    fn verify(&mut self) -> Answer {
+        let Held::Connected(connected) = &mut self.held else {
+            return Err("asked to verify what is not connected".into());
+        };
+        let verification = connected.verify().map_err(in_words)?;
+        Ok(FromAgent::Verified { probe: self.probe, verification })
+    }
+}
+
+type Answer = Result<FromAgent, String>;
+
+fn in_words(error: ProbeError) -> String {
+    error.to_string()
+}

@@ -1,0 +1,465 @@
+//! Leads a run from the first connection to the last retest.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::fleet::{Fleet, FromNode};
+use super::round::{Action, Round, Seat};
+use crate::judge::retests;
+use crate::ledger::{Ledger, NodeState};
+use crate::model::{
+    Event, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Port, ProbeId, Rail, Route,
+    RunEnd, RunSettings, SCHEMA,
+};
+use crate::plan::{PlannedRound, all_pairs, pack, resolve_rails, route};
+use crate::wire::{FromAgent, PROTOCOL, ToAgent};
+
+/// How long the conductor waits for things that have no deadline of their own.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// A node on its way to a surveyed agent that takes no step for so long is lost.
+    pub step: Duration,
+    /// An agent that says nothing for so long is lost. Agents send a heartbeat every few seconds.
+    pub silence: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            step: Duration::from_secs(120),
+            silence: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why a run stopped before its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ConductError<E: std::error::Error + 'static> {
+    /// What was learned could not be passed on; probing without a record would lose it.
+    #[error("the run was stopped, because what it learns cannot be kept")]
+    Emit(#[source] E),
+}
+
+/// Where a node is, beside what the ledger knows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Stage {
+    Starting,
+    Greeted,
+    Ready,
+    Lost,
+}
+
+struct Member {
+    name: NodeName,
+    stage: Stage,
+    heard: Instant,
+}
+
+/// The run: its nodes, its books, and where its events go.
+pub struct Conductor<'a, F, E> {
+    fleet: F,
+    settings: RunSettings,
+    limits: Limits,
+    members: Vec<Member>,
+    places: HashMap<NodeName, usize>,
+    ledger: Ledger,
+    emit: &'a mut dyn FnMut(Event) -> Result<(), E>,
+    stop: &'a AtomicBool,
+    next_probe: u64,
+    next_round: u32,
+}
+
+/// How often deadlines are looked at.
+const TICK: Duration = Duration::from_millis(200);
+
+type Step<E> = Result<(), ConductError<E>>;
+
+impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
+    /// A run over `fleet`, whose members are `settings.nodes` in that order. `emit` gets every event
+    /// as it happens; `stop` ends the run early.
+    pub fn new(
+        fleet: F,
+        settings: RunSettings,
+        limits: Limits,
+        stop: &'a AtomicBool,
+        emit: &'a mut dyn FnMut(Event) -> Result<(), E>,
+    ) -> Self {
+        let now = Instant::now();
+        let member = |name: &NodeName| Member {
+            name: name.clone(),
+            stage: Stage::Starting,
+            heard: now,
+        };
+        let members: Vec<Member> = settings.nodes.iter().map(member).collect();
+        let places = members
+            .iter()
+            .enumerate()
+            .map(|(place, m)| (m.name.clone(), place))
+            .collect();
+        let ledger = Ledger::default();
+        Self {
+            fleet,
+            settings,
+            limits,
+            members,
+            places,
+            ledger,
+            emit,
+            stop,
+            next_probe: 0,
+            next_round: 0,
+        }
+    }
+
+    /// Runs to the end: every pair on every rail in both directions, then the doubtful ones again.
+    ///
+    /// # Errors
+    /// [`ConductError::Emit`] with the first error of `emit`. Whatever happens to nodes is no error
+    /// but an event.
+    pub fn run(mut self) -> Step<E> {
+        let result = self.lead();
+        self.fleet.close();
+        result
+    }
+
+    fn lead(&mut self) -> Step<E> {
+        self.tell(Event::RunStarted {
+            schema: SCHEMA,
+            linerate: env!("CARGO_PKG_VERSION").to_owned(),
+            settings: self.settings.clone(),
+        })?;
+        self.gather()?;
+        let rounds = self.plan()?;
+        self.play(rounds)?;
+        self.play(pack(retests(&self.ledger)))?;
+        let end = if self.stopped() {
+            RunEnd::Interrupted
+        } else {
+            RunEnd::Complete
+        };
+        self.tell(Event::RunFinished { end })
+    }
+
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn tell(&mut self, event: Event) -> Step<E> {
+        self.ledger.apply(&event);
+        (self.emit)(event).map_err(ConductError::Emit)
+    }
+
+    /// Waits until every node is surveyed or lost.
+    fn gather(&mut self) -> Step<E> {
+        let waiting = |m: &Member| matches!(m.stage, Stage::Starting | Stage::Greeted);
+        while self.members.iter().any(waiting) && !self.stopped() {
+            if let Some((node, news)) = self.fleet.next(TICK) {
+                self.admit(node, news)?;
+            }
+            self.lose_the_silent(&mut |_, _| {})?;
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, node: usize, news: FromNode) -> Step<E> {
+        let Some(member) = self.members.get_mut(node) else {
+            return Ok(());
+        };
+        let name = member.name.clone();
+        match (member.stage, news) {
+            (Stage::Lost, _) => Ok(()),
+            (Stage::Starting, FromNode::Stage(stage)) => {
+                member.heard = Instant::now();
+                self.tell(Event::NodeStage { node: name, stage })
+            }
+            (
+                Stage::Starting,
+                FromNode::Said(FromAgent::Hello {
+                    protocol, linerate, ..
+                }),
+            ) => {
+                if protocol != PROTOCOL {
+                    return self.lose(node, &versions_differ(protocol, &linerate));
+                }
+                member.stage = Stage::Greeted;
+                member.heard = Instant::now();
+                self.fleet.send(node, &ToAgent::Survey);
+                self.tell(Event::NodeConnected {
+                    node: name,
+                    agent: linerate,
+                })
+            }
+            (Stage::Greeted, FromNode::Said(FromAgent::Facts { facts })) => {
+                member.stage = Stage::Ready;
+                member.heard = Instant::now();
+                self.tell(Event::NodeSurveyed { node: name, facts })
+            }
+            (Stage::Starting, FromNode::Said(message))
+                if !matches!(message, FromAgent::Refused { .. }) =>
+            {
+                self.lose(node, "its agent spoke before it said hello")
+            }
+            (_, FromNode::Said(FromAgent::Refused { why })) => {
+                self.lose(node, &format!("its agent ended: {why}"))
+            }
+            (_, FromNode::Gone(why)) => self.lose(node, &why),
+            // A heartbeat says that the agent lives, not that it gets on: while a node is surveyed it
+            // does not extend the deadline.
+            (Stage::Ready, FromNode::Said(_)) => {
+                member.heard = Instant::now();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn lose(&mut self, node: usize, why: &str) -> Step<E> {
+        self.members[node].stage = Stage::Lost;
+        let node_name = self.members[node].name.clone();
+        self.fleet.send(node, &ToAgent::Bye);
+        self.tell(Event::NodeLost {
+            node: node_name,
+            why: why.to_owned(),
+        })
+    }
+
+    /// Gives up nodes that say nothing; `on_loss` hears their place and the reason.
+    fn lose_the_silent(&mut self, on_loss: &mut dyn FnMut(usize, &str)) -> Step<E> {
+        let now = Instant::now();
+        for node in 0..self.members.len() {
+            let member = &self.members[node];
+            let limit = match member.stage {
+                Stage::Lost => continue,
+                Stage::Ready => self.limits.silence,
+                Stage::Starting | Stage::Greeted => self.limits.step,
+            };
+            if now.duration_since(member.heard) > limit {
+                let why = format!("nothing was heard of it for {} s", limit.as_secs());
+                on_loss(node, &why);
+                self.lose(node, &why)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Matches NICs to rails and lays out the rounds; pairs that have no route are said to be skipped.
+    fn plan(&mut self) -> Result<Vec<PlannedRound>, ConductError<E>> {
+        let nics = {
+            let surveyed: Vec<(NodeName, &NodeFacts)> = self
+                .ledger
+                .nodes()
+                .filter(|(_, node)| matches!(node.state, NodeState::Connected { .. }))
+                .filter_map(|(name, node)| Some((name.clone(), node.facts.as_ref()?)))
+                .collect();
+            resolve_rails(&self.settings.rails, &surveyed)
+        };
+        let mut rails: HashMap<NodeName, Vec<(Rail, NicId)>> = HashMap::new();
+        for entry in &nics {
+            if let Some(nic) = entry.nic.value() {
+                rails
+                    .entry(entry.node.clone())
+                    .or_default()
+                    .push((entry.rail, nic.clone()));
+            }
+        }
+        self.tell(Event::RailsResolved { nics })?;
+        let nodes: Vec<NodeName> = rails.keys().cloned().collect();
+        let rounds = all_pairs(&nodes, self.settings.seed, &|from, to| {
+            pairs(&rails, from, to)
+        });
+        let mut routed = Vec::new();
+        for round in rounds {
+            let mut kept = Vec::new();
+            for pair in round {
+                match self.route(&pair) {
+                    Ok(_) => kept.push(pair),
+                    Err(why) => self.skip(pair, why)?,
+                }
+            }
+            routed.push(kept);
+        }
+        Ok(routed
+            .into_iter()
+            .filter(|round: &PlannedRound| !round.is_empty())
+            .collect())
+    }
+
+    fn skip(&mut self, pair: Pair, why: String) -> Step<E> {
+        let Pair { from, to, rail } = pair;
+        self.tell(Event::PairSkipped {
+            from: from.node,
+            to: to.node,
+            rail,
+            why,
+        })
+    }
+
+    fn route(&self, pair: &Pair) -> Result<Route, String> {
+        match (self.port(&pair.from), self.port(&pair.to)) {
+            (Some(from), Some(to)) => route(from, to).map_err(|why| format!("{pair}: {why}")),
+            _ => Err(format!("{pair}: a port was not surveyed")),
+        }
+    }
+
+    fn port(&self, nic: &NicId) -> Option<&Port> {
+        self.ledger
+            .device(nic)?
+            .ports
+            .iter()
+            .find(|port| port.number == nic.port)
+    }
+
+    fn play(&mut self, rounds: Vec<PlannedRound>) -> Step<E> {
+        for pairs in rounds {
+            let planned = self.announce(pairs)?;
+            let seats = self.seat(planned)?;
+            self.play_round(seats)?;
+        }
+        Ok(())
+    }
+
+    fn announce(&mut self, pairs: PlannedRound) -> Result<Vec<PlannedPair>, ConductError<E>> {
+        let mut planned = Vec::new();
+        for pair in pairs {
+            if let Ok(route) = self.route(&pair) {
+                planned.push(PlannedPair {
+                    probe: ProbeId(self.next_probe),
+                    pair,
+                    route,
+                });
+                self.next_probe += 1;
+            }
+        }
+        let round = self.next_round;
+        self.next_round += 1;
+        self.tell(Event::RoundPlanned {
+            round,
+            pairs: planned.clone(),
+        })?;
+        Ok(planned)
+    }
+
+    /// The probes of a round whose nodes are both there; the others end here, not run.
+    fn seat(&mut self, planned: Vec<PlannedPair>) -> Result<Vec<Seat>, ConductError<E>> {
+        let mut seats = Vec::new();
+        for planned in planned {
+            let (from, to) = (&planned.pair.from.node, &planned.pair.to.node);
+            match (self.ready(from), self.ready(to)) {
+                _ if self.stopped() => self.not_run(&planned, "the run was interrupted")?,
+                (Some(initiator), Some(target)) => {
+                    seats.push(Seat {
+                        planned,
+                        initiator,
+                        target,
+                        nonce: rand::random(),
+                    });
+                }
+                (None, _) => self.not_run(&planned, &format!("{from} was lost"))?,
+                (_, None) => self.not_run(&planned, &format!("{to} was lost"))?,
+            }
+        }
+        Ok(seats)
+    }
+
+    fn ready(&self, node: &NodeName) -> Option<usize> {
+        let place = *self.places.get(node)?;
+        (self.members[place].stage == Stage::Ready).then_some(place)
+    }
+
+    fn not_run(&mut self, planned: &PlannedPair, why: &str) -> Step<E> {
+        let outcome = Outcome::NotRun {
+            why: why.to_owned(),
+        };
+        self.tell(Event::ProbeEnded {
+            probe: planned.probe,
+            outcome,
+        })
+    }
+
+    fn play_round(&mut self, seats: Vec<Seat>) -> Step<E> {
+        let mut round = Round::begin(seats, &self.settings.probe, Instant::now());
+        let mut abandoned = false;
+        loop {
+            self.act(&mut round)?;
+            if round.is_over() {
+                return Ok(());
+            }
+            if self.stopped() && !abandoned {
+                abandoned = true;
+                round.abandon("the run was interrupted", Instant::now());
+                continue;
+            }
+            if let Some((node, news)) = self.fleet.next(TICK) {
+                self.during(&mut round, node, news)?;
+            }
+            self.lose_the_silent(&mut |node, why| round.lost(node, why, Instant::now()))?;
+            round.tick(Instant::now());
+        }
+    }
+
+    fn during(&mut self, round: &mut Round, node: usize, news: FromNode) -> Step<E> {
+        let lost_before = self
+            .members
+            .get(node)
+            .is_none_or(|m| m.stage == Stage::Lost);
+        match news {
+            FromNode::Said(message) if !lost_before => {
+                round.heard(node, message.clone(), Instant::now());
+                self.admit(node, FromNode::Said(message))?;
+            }
+            news => self.admit(node, news)?,
+        }
+        let lost_now = self
+            .members
+            .get(node)
+            .is_some_and(|m| m.stage == Stage::Lost);
+        if lost_now && !lost_before {
+            let name = self.members[node].name.clone();
+            let why = match self.ledger.get_node(&name).map(|node| &node.state) {
+                Some(NodeState::Lost { why }) => why.clone(),
+                _ => String::new(),
+            };
+            round.lost(node, &why, Instant::now());
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, round: &mut Round) -> Step<E> {
+        for action in round.actions() {
+            match action {
+                Action::Send(node, message) => self.fleet.send(node, &message),
+                Action::Emit(event) => self.tell(event)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The pairs, one for each rail that both nodes have, from one node to another.
+fn pairs(
+    rails: &HashMap<NodeName, Vec<(Rail, NicId)>>,
+    from: &NodeName,
+    to: &NodeName,
+) -> Vec<Pair> {
+    let (Some(mine), Some(theirs)) = (rails.get(from), rails.get(to)) else {
+        return Vec::new();
+    };
+    let pair = |(rail, nic): &(Rail, NicId)| {
+        let (_, other) = theirs.iter().find(|(other, _)| other == rail)?;
+        Some(Pair {
+            from: nic.clone(),
+            to: other.clone(),
+            rail: *rail,
+        })
+    };
+    mine.iter().filter_map(pair).collect()
+}
+
+fn versions_differ(protocol: u32, linerate: &str) -> String {
+    format!(
+        "its agent is linerate {linerate} with protocol {protocol}, this is linerate {} with protocol \
+         {PROTOCOL}: remove ~/.cache/linerate on the node and run again",
+        env!("CARGO_PKG_VERSION")
+    )
+}

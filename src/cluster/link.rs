@@ -1,0 +1,301 @@
+//! Real agents: a thread for each node carries its bytes, and its messages meet in one channel.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::fleet::{Fleet, FromNode};
+use crate::remote::{
+    Carrier, Ended, Outbox, OutboxSender, Payload, RemoteError, Sink, Stage, Target,
+};
+use crate::wire::{Decoder, FromAgent, PROTOCOL, ToAgent, clean_text, encode};
+
+/// How often an agent hears that its controller lives.
+const HEARTBEAT: Duration = Duration::from_millis(2_500);
+
+/// How long an agent lives without hearing anything. Six heartbeats: a busy login node delays some.
+const LEASE_MS: u32 = 15_000;
+
+/// Bytes that may wait for one node. The largest message is a few KiB.
+const OUTBOX: usize = 1 << 20;
+
+/// Messages that may wait for the conductor before the nodes' threads wait for it.
+const INBOX: usize = 4096;
+
+/// What is kept of an agent's standard error, for the message about its end.
+const LAST_WORDS: usize = 2048;
+
+/// libssh2 and JSON need no more; a thousand threads are then 256 MiB of address space, not of memory.
+const STACK: usize = 256 << 10;
+
+/// How long agents get to end by themselves.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// A node of the run, and the way to it.
+pub struct Member {
+    /// Where it is.
+    pub target: Target,
+    /// How to get there.
+    pub carrier: Arc<dyn Carrier>,
+}
+
+/// The way to one agent: messages are numbered in the order in which they are queued.
+struct Line {
+    outbox: OutboxSender,
+    seq: u64,
+    open: bool,
+}
+
+impl Line {
+    fn say(&mut self, message: &ToAgent) {
+        let Ok(frame) = encode(self.seq, message) else {
+            return;
+        };
+        // A full outbox means that the node takes nothing any more; its silence is noticed.
+        if self.outbox.send(frame).is_ok() {
+            self.seq += 1;
+        }
+    }
+}
+
+/// Agents that run on nodes, reached by carriers.
+pub struct CarrierFleet {
+    lines: Arc<Vec<Mutex<Line>>>,
+    inbox: Receiver<(usize, FromNode)>,
+    threads: Vec<JoinHandle<()>>,
+    heart: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl CarrierFleet {
+    /// Starts on the way to every member at once; the carriers bound how many connect together.
+    ///
+    /// # Errors
+    /// Where this machine has no thread or file descriptor left.
+    pub fn start(members: Vec<Member>, payload: &Payload) -> std::io::Result<Self> {
+        let (sender, inbox) = sync_channel(INBOX);
+        let mut lines = Vec::with_capacity(members.len());
+        let mut outboxes = Vec::with_capacity(members.len());
+        for _ in &members {
+            let (outbox, end) = Outbox::bounded(OUTBOX)?;
+            lines.push(Mutex::new(Line {
+                outbox,
+                seq: 0,
+                open: false,
+            }));
+            outboxes.push(end);
+        }
+        let lines = Arc::new(lines);
+        let mut threads = Vec::with_capacity(members.len() + 1);
+        for (node, (member, outbox)) in members.into_iter().zip(outboxes).enumerate() {
+            let (lines, sender, payload) = (Arc::clone(&lines), sender.clone(), payload.clone());
+            let builder = std::thread::Builder::new()
+                .name(member.target.node.clone())
+                .stack_size(STACK);
+            threads.push(
+                builder.spawn(move || carry(node, &member, &payload, outbox, lines, &sender))?,
+            );
+        }
+        let heart = Arc::new((Mutex::new(true), Condvar::new()));
+        let (beats, lines_too) = (Arc::clone(&heart), Arc::clone(&lines));
+        threads.push(
+            std::thread::Builder::new()
+                .name("heartbeat".into())
+                .spawn(move || beat(&beats, &lines_too))?,
+        );
+        Ok(Self {
+            lines,
+            inbox,
+            threads,
+            heart,
+        })
+    }
+
+    fn stop_heart(&self) {
+        *lock(&self.heart.0) = false;
+        self.heart.1.notify_all();
+    }
+}
+
+impl Fleet for CarrierFleet {
+    fn send(&mut self, node: usize, message: &ToAgent) {
+        if let Some(line) = self.lines.get(node) {
+            let mut line = lock(line);
+            line.say(message);
+            if matches!(message, ToAgent::Bye) {
+                line.open = false;
+                line.outbox.close();
+            }
+        }
+    }
+
+    fn next(&mut self, timeout: Duration) -> Option<(usize, FromNode)> {
+        match self.inbox.recv_timeout(timeout) {
+            Ok(news) => Some(news),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                // Every node is gone and said so; the caller's deadlines still need time to pass.
+                std::thread::sleep(timeout);
+                None
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        for node in 0..self.lines.len() {
+            self.send(node, &ToAgent::Bye);
+        }
+        self.stop_heart();
+        let deadline = Instant::now() + FAREWELL;
+        while self.threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < deadline {
+            // Threads may wait to report into a full inbox.
+            let _ = self.inbox.recv_timeout(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for CarrierFleet {
+    fn drop(&mut self) {
+        self.stop_heart();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // The data is whole at every step, so a panic elsewhere leaves nothing half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps the lease of every running agent.
+fn beat(heart: &(Mutex<bool>, Condvar), lines: &[Mutex<Line>]) {
+    let mut alive = lock(&heart.0);
+    while *alive {
+        (alive, _) = heart
+            .1
+            .wait_timeout(alive, HEARTBEAT)
+            .unwrap_or_else(PoisonError::into_inner);
+        for line in lines {
+            let mut line = lock(line);
+            if line.open {
+                line.say(&ToAgent::Heartbeat);
+            }
+        }
+    }
+}
+
+/// The life of one node's thread.
+fn carry(
+    node: usize,
+    member: &Member,
+    payload: &Payload,
+    outbox: Outbox,
+    lines: Arc<Vec<Mutex<Line>>>,
+    sender: &SyncSender<(usize, FromNode)>,
+) {
+    let mut ear = Ear {
+        node,
+        line: &lines[node],
+        sender,
+        decoder: Decoder::default(),
+        last_words: Vec::new(),
+        gone: false,
+    };
+    let ended = member
+        .carrier
+        .carry(&member.target, payload, outbox, &mut ear);
+    let why = farewell(&member.target.node, ended, &ear.last_words);
+    ear.gone(why);
+}
+
+/// Why nothing more comes of a node, in words.
+fn farewell(node: &str, ended: Result<Ended, RemoteError>, last_words: &[u8]) -> String {
+    let said = clean_text(String::from_utf8_lossy(last_words).trim());
+    let said = if said.is_empty() {
+        said
+    } else {
+        format!("; it said: {said}")
+    };
+    match ended {
+        Ok(Ended::ClosedByUs) => "the connection was closed".into(),
+        Ok(Ended::Exit(status)) => format!("its agent exited with status {status}{said}"),
+        Ok(Ended::Signal(signal)) => format!("its agent was killed by SIG{signal}{said}"),
+        Err(error) => {
+            // Findings name the node themselves.
+            let text = error.to_string();
+            text.strip_prefix(&format!("{node}: "))
+                .unwrap_or(&text)
+                .to_owned()
+        }
+    }
+}
+
+/// Hears one node.
+struct Ear<'a> {
+    node: usize,
+    line: &'a Mutex<Line>,
+    sender: &'a SyncSender<(usize, FromNode)>,
+    decoder: Decoder,
+    last_words: Vec<u8>,
+    gone: bool,
+}
+
+impl Ear<'_> {
+    fn pass(&self, news: FromNode) {
+        // The conductor may have left; then nobody needs the news.
+        let _ = self.sender.send((self.node, news));
+    }
+
+    fn gone(&mut self, why: String) {
+        if !std::mem::replace(&mut self.gone, true) {
+            self.pass(FromNode::Gone(why));
+        }
+    }
+}
+
+impl Sink for Ear<'_> {
+    fn stage(&mut self, stage: Stage) {
+        self.pass(FromNode::Stage(stage_in_words(stage)));
+        if matches!(stage, Stage::Running) {
+            let mut line = lock(self.line);
+            line.say(&ToAgent::Hello {
+                protocol: PROTOCOL,
+                linerate: env!("CARGO_PKG_VERSION").to_owned(),
+                lease_ms: LEASE_MS,
+            });
+            line.open = true;
+        }
+    }
+
+    fn stdout(&mut self, bytes: &[u8]) {
+        if self.gone {
+            return;
+        }
+        self.decoder.feed(bytes);
+        loop {
+            match self.decoder.message::<FromAgent>() {
+                Ok(Some(message)) => self.pass(FromNode::Said(message)),
+                Ok(None) => return,
+                Err(error) => {
+                    self.gone(format!("its agent sent what cannot be read: {error}"));
+                    return lock(self.line).outbox.close();
+                }
+            }
+        }
+    }
+
+    fn stderr(&mut self, bytes: &[u8]) {
+        self.last_words.extend_from_slice(bytes);
+        let surplus = self.last_words.len().saturating_sub(LAST_WORDS);
+        self.last_words.drain(..surplus);
+    }
+}
+
+fn stage_in_words(stage: Stage) -> String {
+    match stage {
+        Stage::Connecting => "connecting".into(),
+        Stage::HostKey => "checking its host key".into(),
+        Stage::Authenticating => "authenticating".into(),
+        Stage::Bootstrapping => "looking for its copy of linerate".into(),
+        Stage::Deploying { bytes } => format!("copying linerate ({} KiB)", bytes.div_ceil(1024)),
+        Stage::Running => "starting its agent".into(),
+    }
+}

@@ -1,0 +1,13 @@
+//! The conductor: connect → survey → plan → rounds → retests. One thread owns all state; a thread for
+//! each node carries its bytes; everything that is learned leaves as an event.
+
+mod conductor;
+mod fleet;
+mod link;
+mod round;
+#[cfg(test)]
+mod tests;
+
+pub use conductor::{ConductError, Conductor, Limits};
+pub use fleet::{Fleet, FromNode};
+pub use link::{CarrierFleet, Member};

@@ -1,0 +1,412 @@
+//! The conductor with nodes that answer in memory: what it says to whom, and what it makes of
+//! answers, silence and lies.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{Conductor, Fleet, FromNode, Limits};
+use crate::judge::{Judgement, judge};
+use crate::ledger::Ledger;
+use crate::ledger::testing::{events, ledger, measured};
+use crate::model::*;
+use crate::wire::{FromAgent, PROTOCOL, ToAgent};
+
+/// How a node of the fake fleet behaves.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Well,
+    Refused,
+    OtherVersion,
+    /// Says hello and nothing more.
+    Mute,
+    /// Ends when it is asked to run or, as a target, to verify.
+    DiesInProbe,
+    /// Cannot register memory.
+    NoMemlock,
+    /// Reports more than can be.
+    Boasts,
+    /// Answers prepare and never again.
+    Stuck,
+}
+
+struct Fake {
+    kinds: Vec<Kind>,
+    facts: Vec<NodeFacts>,
+    inbox: VecDeque<(usize, FromNode)>,
+    rate: fn(usize, usize) -> f64,
+    /// Messages said to each node.
+    said: Vec<Vec<ToAgent>>,
+    peers: std::collections::HashMap<ProbeId, [usize; 2]>,
+}
+
+impl Fake {
+    fn new(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> Self {
+        let facts = survey(kinds.len());
+        let start = |(node, kind): (usize, &Kind)| match kind {
+            Kind::Refused => (node, FromNode::Gone("connection refused".into())),
+            Kind::OtherVersion => (node, hello(PROTOCOL + 1)),
+            _ => (node, hello(PROTOCOL)),
+        };
+        Self {
+            kinds: kinds.to_vec(),
+            facts,
+            inbox: kinds.iter().enumerate().map(start).collect(),
+            rate,
+            said: vec![Vec::new(); kinds.len()],
+            peers: Default::default(),
+        }
+    }
+
+    fn reply(&mut self, node: usize, message: FromAgent) {
+        self.inbox.push_back((node, FromNode::Said(message)));
+    }
+
+    fn die(&mut self, node: usize) {
+        self.inbox
+            .push_back((node, FromNode::Gone("the connection broke".into())));
+    }
+
+    fn prepare(&mut self, node: usize, probe: ProbeId, role: Role) {
+        self.peers.entry(probe).or_default()[if role == Role::Initiator { 0 } else { 1 }] = node;
+        if self.kinds[node] == Kind::NoMemlock {
+            let why = "memlock is 64 KiB".to_owned();
+            return self.reply(
+                node,
+                FromAgent::ProbeFailed {
+                    probe,
+                    stage: ProbeStage::Prepare,
+                    why,
+                },
+            );
+        }
+        self.reply(
+            node,
+            FromAgent::Prepared {
+                probe,
+                endpoint: endpoint(node),
+            },
+        );
+    }
+
+    fn run(&mut self, node: usize, probe: ProbeId) {
+        let [from, to] = self.peers[&probe];
+        let rate = if self.kinds[node] == Kind::Boasts {
+            1e9
+        } else {
+            (self.rate)(from, to)
+        };
+        let Outcome::Measured { measurement, .. } = measured(rate) else {
+            unreachable!()
+        };
+        self.reply(node, FromAgent::Done { probe, measurement });
+    }
+}
+
+impl Fleet for Fake {
+    fn send(&mut self, node: usize, message: &ToAgent) {
+        self.said[node].push(message.clone());
+        let kind = self.kinds[node];
+        match message {
+            ToAgent::Survey if kind != Kind::Mute => {
+                let facts = Box::new(self.facts[node].clone());
+                self.reply(node, FromAgent::Facts { facts });
+            }
+            ToAgent::Prepare { probe, role, .. } => self.prepare(node, *probe, *role),
+            _ if kind == Kind::Stuck => {}
+            ToAgent::Connect { probe, .. } => {
+                self.reply(node, FromAgent::Connected { probe: *probe })
+            }
+            ToAgent::Run { .. } | ToAgent::Verify { .. } if kind == Kind::DiesInProbe => {
+                self.die(node)
+            }
+            ToAgent::Run { probe } => self.run(node, *probe),
+            ToAgent::Verify { probe } => {
+                let verification = Verification {
+                    bytes_checked: 1 << 20,
+                    bytes_wrong: 0,
+                };
+                self.reply(
+                    node,
+                    FromAgent::Verified {
+                        probe: *probe,
+                        verification,
+                    },
+                );
+            }
+            ToAgent::Release { probe } => self.reply(node, FromAgent::Released { probe: *probe }),
+            _ => {}
+        }
+    }
+
+    fn next(&mut self, timeout: Duration) -> Option<(usize, FromNode)> {
+        let news = self.inbox.pop_front();
+        if news.is_none() {
+            std::thread::sleep(timeout.min(Duration::from_millis(5)));
+        }
+        news
+    }
+
+    fn close(&mut self) {}
+}
+
+fn hello(protocol: u32) -> FromNode {
+    FromNode::Said(FromAgent::Hello {
+        protocol,
+        linerate: "0.1.0".into(),
+        pid: 1,
+    })
+}
+
+fn endpoint(node: usize) -> Endpoint {
+    Endpoint {
+        lid: 0,
+        gid: "::ffff:10.101.0.1".parse().unwrap(),
+        mtu: 4096,
+        queue_pairs: vec![QueuePairAddress {
+            number: node as u32 + 17,
+            psn: 1,
+        }],
+        memory: RemoteMemory {
+            address: 0x1000,
+            rkey: 7,
+            length: 1 << 20,
+        },
+        registration_us: 10,
+    }
+}
+
+fn survey(nodes: usize) -> Vec<NodeFacts> {
+    let facts = events(nodes, 2, &|_, _, _| Some(1.0))
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::NodeSurveyed { facts, .. } => Some(*facts),
+            _ => None,
+        });
+    facts.collect()
+}
+
+fn settings(nodes: usize) -> RunSettings {
+    ledger(&events(nodes, 2, &|_, _, _| Some(1.0)))
+        .settings()
+        .unwrap()
+        .clone()
+}
+
+/// Short waits: the fake nodes answer at once or never.
+const LIMITS: Limits = Limits {
+    step: Duration::from_millis(300),
+    silence: Duration::from_millis(300),
+};
+
+fn run(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> (Ledger, Judgement, Vec<Event>) {
+    let mut events = Vec::new();
+    let stop = AtomicBool::new(false);
+    let mut emit = |event: Event| -> Result<(), Infallible> {
+        events.push(event);
+        Ok(())
+    };
+    let fleet = Fake::new(kinds, rate);
+    Conductor::new(fleet, settings(kinds.len()), LIMITS, &stop, &mut emit)
+        .run()
+        .unwrap();
+    let ledger = ledger(&events);
+    let judgement = judge(&ledger);
+    (ledger, judgement, events)
+}
+
+fn rules(judgement: &Judgement) -> Vec<Rule> {
+    judgement
+        .findings
+        .iter()
+        .map(|finding| finding.rule)
+        .collect()
+}
+
+const FULL: f64 = 391.0;
+
+#[test]
+fn a_healthy_cluster_is_at_line_rate_and_needs_no_retest() {
+    let (ledger, judgement, events) = run(&[Kind::Well; 4], |_, _| FULL);
+    assert_eq!(
+        judgement.verdict,
+        Verdict::AtLineRate,
+        "{:#?}",
+        judgement.findings
+    );
+    assert_eq!(
+        (judgement.coverage.measured, ledger.probes().count()),
+        (24, 24)
+    );
+    assert!(matches!(events.first(), Some(Event::RunStarted { .. })));
+    assert!(matches!(
+        events.last(),
+        Some(Event::RunFinished {
+            end: RunEnd::Complete
+        })
+    ));
+}
+
+#[test]
+fn low_pairs_are_measured_again_before_anyone_is_named() {
+    let (ledger, judgement, _) = run(
+        &[Kind::Well; 3],
+        |from, _| if from == 0 { FULL / 2.0 } else { FULL },
+    );
+    assert_eq!(
+        rules(&judgement),
+        [Rule::HalfBandwidth, Rule::HalfBandwidth]
+    );
+    // Both rails of node 1 to two partners, once more each.
+    assert_eq!(ledger.probes().count(), 12 + 4);
+}
+
+#[test]
+fn a_node_that_is_not_reached_stops_nobody() {
+    let (_, judgement, _) = run(
+        &[Kind::Well, Kind::Refused, Kind::Well, Kind::Well],
+        |_, _| FULL,
+    );
+    assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+    assert_eq!(judgement.coverage.measured, 12);
+    assert_eq!(rules(&judgement), [Rule::NodeLost]);
+    assert!(judgement.findings[0].says.contains("connection refused"));
+}
+
+#[test]
+fn another_version_is_said_to_be_one() {
+    let (_, judgement, _) = run(&[Kind::Well, Kind::OtherVersion, Kind::Well], |_, _| FULL);
+    let says = &judgement.findings[0].says;
+    assert!(
+        says.contains("protocol 2") && says.contains("~/.cache/linerate"),
+        "{says}"
+    );
+}
+
+#[test]
+fn a_mute_agent_is_given_up() {
+    let (_, judgement, _) = run(&[Kind::Well, Kind::Well, Kind::Mute], |_, _| FULL);
+    assert!(
+        judgement.findings[0]
+            .says
+            .contains("nothing was heard of it"),
+        "{:?}",
+        judgement.findings
+    );
+    assert_eq!(judgement.coverage.measured, 4);
+}
+
+#[test]
+fn a_node_that_dies_in_a_probe_takes_no_partner_with_it() {
+    let (_, judgement, _) = run(
+        &[Kind::Well, Kind::DiesInProbe, Kind::Well, Kind::Well],
+        |_, _| FULL,
+    );
+    assert!(
+        !rules(&judgement)
+            .iter()
+            .any(|rule| matches!(rule, Rule::HalfBandwidth | Rule::SlowPair))
+    );
+    assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+    // The three others among each other, on both rails.
+    assert!(
+        judgement.coverage.measured >= 12,
+        "{:?}",
+        judgement.coverage
+    );
+}
+
+#[test]
+fn what_an_end_reports_is_passed_on_as_one_finding() {
+    let (_, judgement, _) = run(&[Kind::Well, Kind::NoMemlock, Kind::Well], |_, _| FULL);
+    assert_eq!(
+        rules(&judgement),
+        [Rule::ProbeFailed],
+        "{:#?}",
+        judgement.findings
+    );
+    assert!(
+        judgement.findings[0]
+            .says
+            .contains("node02 reports: memlock is 64 KiB")
+    );
+    assert_eq!(
+        (judgement.coverage.measured, judgement.coverage.failed),
+        (4, 8)
+    );
+}
+
+#[test]
+fn what_cannot_be_is_not_believed() {
+    let (_, judgement, _) = run(&[Kind::Well, Kind::Boasts, Kind::Well], |_, _| FULL);
+    assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+    assert!(
+        judgement.findings[0].says.contains("what cannot be"),
+        "{:?}",
+        judgement.findings
+    );
+}
+
+#[test]
+fn a_stuck_agent_is_lost_and_the_run_goes_on() {
+    let (_, judgement, _) = run(
+        &[Kind::Well, Kind::Stuck, Kind::Well, Kind::Well],
+        |_, _| FULL,
+    );
+    assert!(
+        rules(&judgement).contains(&Rule::NodeLost),
+        "{:#?}",
+        judgement.findings
+    );
+    assert!(judgement.coverage.measured >= 6, "{:?}", judgement.coverage);
+}
+
+#[test]
+fn an_interrupted_run_says_so() {
+    let mut seen = Vec::new();
+    let stop = AtomicBool::new(false);
+    let mut emit = |event: Event| -> Result<(), Infallible> {
+        if matches!(event, Event::ProbeEnded { .. }) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        seen.push(event);
+        Ok(())
+    };
+    let fleet = Fake::new(&[Kind::Well; 4], |_, _| FULL);
+    Conductor::new(fleet, settings(4), LIMITS, &stop, &mut emit)
+        .run()
+        .unwrap();
+    let ledger = ledger(&seen);
+    assert_eq!(ledger.end(), Some(RunEnd::Interrupted));
+    let judgement = judge(&ledger);
+    assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+    assert!(
+        judgement
+            .coverage
+            .gaps
+            .iter()
+            .any(|gap| gap.why.contains("interrupted"))
+    );
+    assert!(judgement.coverage.measured > 0);
+}
+
+#[test]
+fn when_nothing_can_be_kept_nothing_more_is_probed() {
+    let mut left = 20;
+    let stop = AtomicBool::new(false);
+    let mut emit = |_: Event| -> Result<(), std::io::Error> {
+        left -= 1;
+        if left == 0 {
+            Err(std::io::Error::other("disk full"))
+        } else {
+            Ok(())
+        }
+    };
+    let fleet = Fake::new(&[Kind::Well; 4], |_, _| FULL);
+    let error = Conductor::new(fleet, settings(4), LIMITS, &stop, &mut emit)
+        .run()
+        .unwrap_err();
+    assert!(error.to_string().contains("cannot be kept"));
+    assert_eq!(left, 0);
+}
