@@ -144,6 +144,11 @@ impl Fleet for Fake {
         let news = self.inbox.pop_front();
         if news.is_none() {
             std::thread::sleep(timeout.min(Duration::from_millis(5)));
+            for node in 0..self.kinds.len() {
+                if !matches!(self.kinds[node], Kind::Mute | Kind::Stuck | Kind::Refused) {
+                    self.reply(node, FromAgent::Heartbeat);
+                }
+            }
         }
         news
     }

@@ -182,3 +182,52 @@ fn pair(ledger: &Ledger, summary: &PairSummary<'_>) -> Value {
     }
     value
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::judge;
+    use crate::ledger::testing::{events, ledger};
+
+    fn report(rate: &dyn Fn(usize, usize, u16) -> Option<f64>) -> Value {
+        let ledger = ledger(&events(3, 2, rate));
+        let mut out = Vec::new();
+        json(&ledger, &judge(&ledger), &mut out).unwrap();
+        serde_json::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn a_finding_names_node_nic_rail_and_direction_in_fields() {
+        let report = report(&|i, _, rail| Some(if (i, rail) == (1, 1) { 195.5 } else { 391.0 }));
+        insta::assert_json_snapshot!(report["findings"]);
+        assert_eq!(
+            (&report["verdict"], &report["exit_code"]),
+            (&json!("faults"), &json!(1))
+        );
+        assert_eq!(report["coverage"]["complete"], json!(true));
+    }
+
+    #[test]
+    fn a_pair_without_a_rate_has_none() {
+        let report = report(&|i, j, _| ((i, j) != (0, 1)).then_some(391.0));
+        let pairs = report["pairs"].as_array().unwrap();
+        let failed: Vec<_> = pairs
+            .iter()
+            .filter(|pair| pair["state"] == "failed")
+            .collect();
+        assert_eq!(failed.len(), 2);
+        assert!(
+            failed
+                .iter()
+                .all(|pair| pair.get("gbps").is_none() && pair["why"].is_string())
+        );
+        let measured = pairs
+            .iter()
+            .find(|pair| pair["state"] == "measured")
+            .unwrap();
+        assert!(
+            (measured["ratio"].as_f64().unwrap() - 0.997).abs() < 0.001,
+            "{measured}"
+        );
+    }
+}

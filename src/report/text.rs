@@ -324,3 +324,66 @@ fn coverage(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::judge;
+    use crate::ledger::testing::{events, ledger};
+    use crate::model::Event;
+
+    const FULL: f64 = 391.0;
+
+    fn shown(events: &[Event]) -> String {
+        let ledger = ledger(events);
+        let mut out = Vec::new();
+        let style = Style {
+            color: false,
+            width: 100,
+        };
+        text(&ledger, &judge(&ledger), style, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_fault_reads_well() {
+        let rate = |i, _, rail| {
+            Some(if (i, rail) == (1, 1) {
+                0.5 * FULL
+            } else {
+                FULL
+            })
+        };
+        insta::assert_snapshot!(shown(&events(3, 2, &rate)));
+    }
+
+    #[test]
+    fn a_healthy_cluster_reads_well() {
+        insta::assert_snapshot!(shown(&events(3, 1, &|_, _, _| Some(FULL))));
+    }
+
+    #[test]
+    fn gaps_are_shown_with_their_reasons() {
+        let mut events = events(4, 1, &|i, j, _| (i != 3 && j != 3).then_some(FULL));
+        let why = "connection to 127.0.0.1:2204 refused".to_owned();
+        events.insert(
+            events.len() - 1,
+            Event::NodeLost {
+                node: "node04".into(),
+                why,
+            },
+        );
+        insta::assert_snapshot!(shown(&events));
+    }
+
+    #[test]
+    fn many_nodes_are_summed_up() {
+        let rate = |i, j, _| Some(if i == 3 || j == 7 { 0.5 * FULL } else { FULL });
+        insta::assert_snapshot!(shown(&events(10, 1, &rate)));
+    }
+
+    #[test]
+    fn an_empty_run_says_that_it_is_one() {
+        insta::assert_snapshot!(shown(&[]));
+    }
+}

@@ -4,6 +4,9 @@ use super::{Context, evidence, measured, names, plain};
 use crate::judge::{End, Observation};
 use crate::model::{Direction, Evidence, Finding, NodeName, Rule, Severity, Subject};
 
+/// Observations of a kind that are shown; the sentence counts them all.
+const SHOWN: usize = 4;
+
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     context
         .localised
@@ -23,7 +26,7 @@ fn finding(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Findi
         false => Rule::DegradedBandwidth,
     };
     let subject = Subject::Nic(end.nic.clone(), end.rail, Some(end.direction));
-    let mut proof: Vec<Evidence> = lows.iter().map(|seen| evidence(seen)).collect();
+    let mut proof: Vec<Evidence> = lows.iter().take(SHOWN).map(|seen| evidence(seen)).collect();
     proof.extend(partners_elsewhere(context, end, lows));
     let says = sentence(context, end, lows, best);
     measured(
@@ -82,7 +85,7 @@ fn worst_partner(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) ->
     proved.min_by(f64::total_cmp)
 }
 
-/// For each partner its best probe with somebody else, in the same direction.
+/// For the first proved partners the best probe with somebody else, in the same direction.
 fn partners_elsewhere(
     context: &Context<'_>,
     end: &End,
@@ -94,16 +97,11 @@ fn partners_elsewhere(
             Direction::Tx => seen.pair.from == partner.nic,
             Direction::Rx => seen.pair.to == partner.nic,
         };
-        let others = context
-            .observations
-            .iter()
-            .filter(same)
-            .filter(|seen| seen.pair != low.pair);
-        others
-            .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
-            .map(evidence)
+        let others = context.observations.iter().filter(same);
+        let best = others.max_by(|a, b| share(a).total_cmp(&share(b)))?;
+        (share(best) >= context.expect.degraded_below).then(|| evidence(best))
     };
-    lows.iter().take(8).filter_map(elsewhere).collect()
+    lows.iter().filter_map(elsewhere).take(SHOWN).collect()
 }
 
 fn remedy(end: &End) -> String {

@@ -1,0 +1,48 @@
+# linerate: make demo runs the main job on the lab, make test passes the tests. Both install what
+# they need (Debian or Ubuntu, as root or with sudo).
+
+CARGO ?= cargo
+# The planted fault of the demo: half:NODE:RAIL:tx|rx|both, or none.
+FAULT ?= half:node02:1:tx
+LINERATE_LAB_DIR ?=
+
+.PHONY: help demo test lab lab-down lint perftest soak clean setup
+
+help:
+	@echo 'make demo        find a half-speed NIC on a lab of three VMs (FAULT=none: a healthy lab)'
+	@echo 'make test        all tests, those on the lab too'
+	@echo 'make lab         start the lab and leave it up (make lab-down ends it)'
+	@echo 'make lint        formatting, clippy, licences and advisories'
+	@echo 'make perftest    bandwidth beside ib_write_bw on the lab'
+	@echo 'make soak        the demo ten times with the fault and ten times without'
+
+setup:
+	@tests/lab/setup.sh
+
+demo: setup
+	@FAULT='$(FAULT)' tests/lab/demo.sh
+
+test: setup
+	$(CARGO) build --workspace --all-targets
+	LINERATE_LAB=require $(CARGO) test --workspace
+
+lab: setup
+	$(CARGO) run -q -p linerate-lab -- up --fault '$(FAULT)'
+
+lab-down:
+	$(CARGO) run -q -p linerate-lab -- down
+
+lint: setup
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --log-level error check; \
+	else echo 'SKIPPED: cargo-deny is not installed (cargo install cargo-deny)'; fi
+
+perftest: setup
+	@tests/lab/perftest-ratio.sh
+
+soak: setup
+	@tests/lab/soak.sh
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,72 @@
+//! From the configuration to carriers: which way each node is reached.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::failure::Failure;
+use crate::cluster::Member;
+use crate::config::{CarrierConfig, Cluster, Operator};
+use crate::remote::{Carrier, CommandCarrier, LocalCarrier, Secret, SshCarrier, SshOptions, Target};
+
+/// The nodes of a cluster with the way to each.
+pub(super) fn members(cluster: &Cluster, operator: &Operator) -> Result<Vec<Member>, Failure> {
+    let carrier = carrier(cluster, operator)?;
+    let member = |node: &crate::config::NodeConfig| Member {
+        target: Target {
+            node: node.name.0.clone(),
+            host: node.address.clone(),
+            port: node.port,
+            user: node.user.clone(),
+        },
+        carrier: Arc::clone(&carrier),
+    };
+    Ok(cluster.nodes.iter().map(member).collect())
+}
+
+fn carrier(cluster: &Cluster, operator: &Operator) -> Result<Arc<dyn Carrier>, Failure> {
+    Ok(match &cluster.ssh.carrier {
+        CarrierConfig::Local => Arc::new(LocalCarrier),
+        CarrierConfig::Command(template) => {
+            let words: Vec<&str> = template.iter().map(String::as_str).collect();
+            Arc::new(CommandCarrier::new(&words))
+        }
+        CarrierConfig::Ssh => Arc::new(SshCarrier::new(ssh(cluster, operator)?)),
+    })
+}
+
+fn ssh(cluster: &Cluster, operator: &Operator) -> Result<SshOptions, Failure> {
+    let home = operator.home.clone().unwrap_or_else(|| PathBuf::from("/"));
+    let usual = SshOptions::for_home(&home);
+    let identity_files = match &cluster.ssh.identity_files {
+        Some(files) => stated(files)?,
+        None => usual.identity_files.iter().filter(|file| file.exists()).cloned().collect(),
+    };
+    Ok(SshOptions {
+        identity_files,
+        use_agent: cluster.ssh.agent,
+        known_hosts: cluster.ssh.known_hosts.clone(),
+        accept_new: cluster.ssh.accept_new,
+        connect_timeout: cluster.ssh.connect_timeout,
+        login_timeout: cluster.ssh.connect_timeout,
+        handshakes: cluster.ssh.concurrency,
+        passphrase: Arc::new(ask),
+        ..usual
+    })
+}
+
+/// Key files that the operator named must be there: a missing one would fail on every node.
+fn stated(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    match files.iter().find(|file| !file.is_file()) {
+        Some(file) => Err(Failure::usage(format!("identity_files under [ssh]: {} is not a file", file.display()))),
+        None => Ok(files.to_vec()),
+    }
+}
+
+/// Asks on the terminal, if there is one.
+fn ask(key: &Path) -> Option<Secret> {
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return None;
+    }
+    rpassword::prompt_password(format!("Passphrase for {}: ", key.display())).ok().map(Secret::new)
+}

@@ -1,0 +1,35 @@
+//! The only place that knows everybody: one short file for each mode, and what they share.
+
+mod agent;
+mod carriers;
+mod config;
+mod failure;
+mod inspect;
+mod output;
+mod progress;
+mod report;
+mod surveyor;
+
+use std::process::ExitCode;
+
+use crate::cli::{Cli, Command, ConfigCommand};
+use failure::{CONFIGURATION, Failure};
+
+/// Does what was asked for. The exit code is part of the interface: 0 all at line rate, 1 faults
+/// found, 2 bad usage or configuration, 3 could not judge.
+pub fn run(cli: Cli) -> ExitCode {
+    let done = match cli.command {
+        Command::Report(arguments) => report::run(arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Config { command: ConfigCommand::Check { file } } => config::check(&file),
+        Command::Config { command: ConfigCommand::ShowDefault } => config::show_default(),
+        Command::Agent => agent::run(),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("linerate: {failure}");
+            ExitCode::from(failure.code())
+        }
+    }
+}

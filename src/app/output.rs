@@ -1,0 +1,66 @@
+//! Where a report goes: standard output, or a file that appears whole or not at all.
+
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::failure::Failure;
+
+/// A place to write to.
+pub(super) enum Output {
+    Standard(BufWriter<std::io::Stdout>),
+    File { path: PathBuf, temporary: BufWriter<NamedTempFile> },
+}
+
+impl Output {
+    pub(super) fn standard() -> Self {
+        Self::Standard(BufWriter::new(std::io::stdout()))
+    }
+
+    /// A file: written beside its place under another name, and moved there when it is whole.
+    pub(super) fn file(path: &Path) -> Result<Self, Failure> {
+        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let temporary = NamedTempFile::new_in(folder)
+            .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+        Ok(Self::File { path: path.to_owned(), temporary: BufWriter::new(temporary) })
+    }
+
+    pub(super) fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::Standard(out) => out,
+            Self::File { temporary, .. } => temporary,
+        }
+    }
+
+    /// Makes sure that everything arrived.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::Standard(mut out) => out
+                .flush()
+                .map_err(|error| Failure::work(format!("cannot write to standard output: {error}"))),
+            Self::File { path, temporary } => {
+                keep(temporary, &path).map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))
+            }
+        }
+    }
+}
+
+fn keep(temporary: BufWriter<NamedTempFile>, path: &Path) -> std::io::Result<()> {
+    let file = temporary.into_inner().map_err(|error| error.into_error())?;
+    file.as_file().sync_all()?;
+    // A temporary file is private; a report is as readable as the operator's umask has other files.
+    let mode = 0o666 & !umask();
+    let mut permissions = file.as_file().metadata()?.permissions();
+    permissions.set_mode(mode);
+    file.as_file().set_permissions(permissions)?;
+    file.persist(path).map_err(|error| error.error).map(drop)
+}
+
+/// The process's umask, which can be read only by setting it; nothing else runs yet that makes files.
+fn umask() -> u32 {
+    let mask = nix::sys::stat::umask(nix::sys::stat::Mode::empty());
+    nix::sys::stat::umask(mask);
+    mask.bits()
+}

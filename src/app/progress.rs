@@ -1,0 +1,68 @@
+//! What a person at a terminal sees while a run goes on: one line on standard error, kept out of
+//! files and pipes.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::model::{Event, NodeName};
+
+/// The line.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    nodes: HashMap<NodeName, bool>,
+    total: usize,
+    probes: u64,
+}
+
+impl Progress {
+    /// A line for a run over so many nodes; silent where standard error is no terminal.
+    pub(super) fn new(total: usize) -> Self {
+        let target = match std::io::stderr().is_terminal() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, nodes: HashMap::new(), total, probes: 0 }
+    }
+
+    /// Shows what an event changed.
+    pub(super) fn show(&mut self, event: &Event) {
+        match event {
+            Event::NodeStage { node, stage } => self.bar.set_message(format!("{}: {node} {stage}", self.reached())),
+            Event::NodeSurveyed { node, .. } => self.settled(node, true),
+            Event::NodeLost { node, why } => {
+                self.settled(node, false);
+                self.bar.suspend(|| eprintln!("{node}: {why}"));
+            }
+            Event::RoundPlanned { round, pairs } => {
+                self.bar.set_message(format!("round {}: {} pairs, {} measured", round + 1, pairs.len(), self.probes));
+            }
+            Event::ProbeEnded { .. } => self.probes += 1,
+            Event::RunFinished { .. } => self.bar.finish_and_clear(),
+            _ => {}
+        }
+    }
+
+    fn settled(&mut self, node: &NodeName, reached: bool) {
+        self.nodes.insert(node.clone(), reached);
+        self.bar.set_message(self.reached());
+    }
+
+    fn reached(&self) -> String {
+        let reached = self.nodes.values().filter(|reached| **reached).count();
+        format!("{reached} of {} nodes surveyed", self.total)
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
