@@ -1,0 +1,2 @@
+//! The cluster file.
+pub mod hostlist;
