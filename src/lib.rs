@@ -11,7 +11,10 @@
 //! `ledger`, `judge`; the hands `verbs`, `survey`, `probe`, `wire`, `agent`, `remote`, `cluster`,
 //! `record`; the faces `report`; and `app`, which knows everybody.
 
+pub mod agent;
+pub mod app;
 pub mod cluster;
+pub mod config;
 pub mod judge;
 pub mod ledger;
 pub mod model;

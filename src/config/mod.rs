@@ -1,0 +1,44 @@
+//! The cluster file: as typed (unknown keys refused), then checked. Text comes in, a [`Cluster`] or
+//! every problem with its line and column goes out; files are read by others.
+//!
+//! ```text
+//! text → read → typed ─┐
+//! configs/default.toml ┴→ check → Cluster
+//! ```
+
+mod check;
+mod cluster;
+pub mod hostlist;
+mod problem;
+mod read;
+mod typed;
+
+#[cfg(test)]
+mod tests;
+
+pub use cluster::{CarrierConfig, Cluster, NodeConfig, Operator, SelectError, SshConfig};
+pub use problem::{ConfigErrors, Problem};
+
+/// The built-in defaults, commented: the only place where a default value of the file stands.
+pub const DEFAULT: &str = include_str!("../../configs/default.toml");
+
+/// Reads and checks a cluster file's text; `path` is what messages call the file.
+///
+/// # Errors
+/// [`ConfigErrors`] with every problem that could be told from the text.
+pub fn read(text: &str, path: &str, operator: &Operator) -> Result<Cluster, ConfigErrors> {
+    let failed = |problems| ConfigErrors::new(path, text, problems);
+    let defaults = read::typed(DEFAULT)
+        .map_err(|problem| ConfigErrors::new("built-in defaults", DEFAULT, vec![problem]))?;
+    let read = read::typed(text).map_err(|problem| failed(vec![problem]))?;
+    check::check(text, read, defaults.typed, operator).map_err(failed)
+}
+
+/// A cluster of these nodes, given as host lists on the command line, with every default.
+///
+/// # Errors
+/// As [`read`]; the path shown is `command line`.
+pub fn from_host_lists(lists: &[String], operator: &Operator) -> Result<Cluster, ConfigErrors> {
+    let nodes = toml::Value::from(lists.to_vec());
+    read(&format!("nodes = {nodes}\n"), "command line", operator)
+}

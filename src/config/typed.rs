@@ -1,0 +1,110 @@
+//! The cluster file as typed: every key that may stand in it, each with its place in the text.
+//! Nothing here says what a value may be; `check` does.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+/// A value with its place, where the key was typed.
+pub(super) type Typed<T> = Option<Spanned<T>>;
+
+/// A list with the place of each of its items, and its own.
+pub(super) type TypedList = Typed<Vec<Spanned<String>>>;
+
+/// The whole file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedCluster {
+    pub nodes: TypedList,
+    pub exclude: TypedList,
+    pub node: BTreeMap<Spanned<String>, Table<TypedNode>>,
+    pub ssh: Table<TypedSsh>,
+    pub rails: Typed<Table<TypedRails>>,
+    pub probe: Table<TypedProbe>,
+    pub expect: Table<TypedExpect>,
+}
+
+/// `[node.NAME]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedNode {
+    pub address: Typed<String>,
+    pub port: Typed<i64>,
+    pub user: Typed<String>,
+}
+
+/// `[ssh]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedSsh {
+    pub user: Typed<String>,
+    pub port: Typed<i64>,
+    pub identity_files: TypedList,
+    pub agent: Typed<bool>,
+    pub known_hosts: TypedList,
+    pub accept_new: Typed<bool>,
+    pub connect_timeout: Typed<String>,
+    pub concurrency: Typed<i64>,
+    pub carrier: Typed<String>,
+    pub command: TypedList,
+}
+
+/// `[rails]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedRails {
+    pub by: Typed<String>,
+    pub names: TypedList,
+    pub subnets: TypedList,
+}
+
+/// `[probe]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedProbe {
+    pub message_size: Typed<String>,
+    pub depth: Typed<i64>,
+    pub queue_pairs: Typed<i64>,
+    pub duration: Typed<String>,
+    pub completion: Typed<String>,
+    pub memory: Typed<String>,
+}
+
+/// `[expect]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedExpect {
+    pub line_rate: Typed<String>,
+    pub half_below: Typed<f64>,
+    pub degraded_below: Typed<f64>,
+}
+
+/// A table and nothing else: serde alone would take a list for one, its items in the order of the
+/// fields.
+#[derive(Debug, Default)]
+pub(super) struct Table<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OnlyTables<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyTables<T> {
+            type Value = Table<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Table)
+            }
+        }
+
+        deserializer.deserialize_map(OnlyTables(PhantomData))
+    }
+}
