@@ -28,9 +28,10 @@ pub(super) fn devices(survey: &Survey<'_>) -> Fact<Vec<RdmaDevice>> {
             let devices = names.iter().map(|name| device(survey, &class, name));
             Fact::known(devices.collect(), from)
         }
-        Err(error) if error.is_absent() => Fact::unknown(format!(
-            "{from} does not exist: no RDMA driver is loaded (ib_core)"
-        )),
+        // Without /sys/class, sysfs is not mounted or the snapshot has none: no word on drivers.
+        Err(error) if error.is_absent() && survey.root.path("sys/class").exists() => Fact::unknown(
+            format!("{from} does not exist: no RDMA driver is loaded (ib_core)"),
+        ),
         Err(error) => Fact::unknown(error.to_string()),
     }
 }
@@ -90,14 +91,23 @@ fn below(
     device: &Path,
     parent: Option<&Fact<String>>,
 ) -> Result<PathBuf, String> {
-    let link = match parent {
-        None => device.join("device"),
-        Some(Fact::Known { value, .. }) => {
-            survey.root.path("sys/class/net").join(value).join("device")
+    let name = match parent {
+        None => {
+            let real = survey.root.real(&device.join("device"));
+            return real.map_err(|error| error.to_string());
         }
+        Some(Fact::Known { value, .. }) => value,
         Some(Fact::Unknown { why }) => return Err(why.clone()),
     };
-    survey.root.real(&link).map_err(|error| error.to_string())
+    let netdev = survey.root.path("sys/class/net").join(name);
+    match survey.root.real(&netdev.join("device")) {
+        // A bond, a VLAN or lo, if it is there at all.
+        Err(error) if error.is_absent() && netdev.exists() => Err(format!(
+            "{name} is a virtual interface: {} does not exist",
+            netdev.join("device").display()
+        )),
+        other => other.map_err(|error| error.to_string()),
+    }
 }
 
 fn driver(survey: &Survey<'_>, dir: &DeviceDir) -> Fact<String> {

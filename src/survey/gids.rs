@@ -32,7 +32,7 @@ pub(super) fn table(
             continue;
         };
         match survey.root.fact(&dir.join(&name), parse::gid) {
-            Fact::Known { value, .. } if value.is_empty() => {}
+            Fact::Known { value, .. } if is_unused(value, link_layer) => {}
             Fact::Known { value, .. } => {
                 entries.push(entry(survey, port, link_layer, index, value));
             }
@@ -46,6 +46,13 @@ pub(super) fn table(
         unread.push(format!("{}: {rest} more entries unread", dir.display()));
     }
     (entries, unread)
+}
+
+/// Whether a slot holds no GID. On InfiniBand the kernel shows an unused slot as the subnet prefix
+/// with a GUID of zero, which no port has.
+fn is_unused(gid: Gid, link_layer: Option<LinkLayer>) -> bool {
+    let no_guid = gid.bytes()[8..].iter().all(|byte| *byte == 0);
+    gid.is_empty() || (no_guid && link_layer != Some(LinkLayer::Ethernet))
 }
 
 fn entry(

@@ -20,18 +20,18 @@ use crate::model::{Fact, NodeFacts};
 use interfaces::Interfaces;
 
 /// Tells the path MTU in bytes of a port, by device name and port number.
-pub type AskMtu = dyn Fn(&str, u8) -> Fact<u32>;
+pub type AskMtu<'a> = dyn Fn(&str, u8) -> Fact<u32> + 'a;
 /// Tells the file that a library was loaded from.
-pub type AskLibrary = dyn Fn() -> Fact<String>;
+pub type AskLibrary<'a> = dyn Fn() -> Fact<String> + 'a;
 
 /// Answers that sysfs does not have. Each is asked on the running system only; without it the fact
 /// is unknown.
 #[derive(Default, Clone, Copy)]
 pub struct Sources<'a> {
     /// The path MTU in bytes that a port (device name, port number) runs at: `ibv_query_port`.
-    pub active_mtu: Option<&'a AskMtu>,
+    pub active_mtu: Option<&'a AskMtu<'a>>,
     /// The file that libibverbs was loaded from, or why it was not.
-    pub libibverbs: Option<&'a AskLibrary>,
+    pub libibverbs: Option<&'a AskLibrary<'a>>,
 }
 
 /// What is known of the node whose file system starts at `root`.

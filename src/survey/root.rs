@@ -1,6 +1,6 @@
 //! The file system that is surveyed: bounded reads below one directory, and what goes wrong there.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use crate::model::Fact;
 
 /// The longest file read; sysfs attributes end at one page.
 const MAX_FILE: usize = 64 << 10;
+/// What one read asks for first: more than most attributes hold.
+const FIRST_READ: usize = 512;
 /// The longest directory listed. The largest GID tables known have 256 entries.
 const MAX_ENTRIES: usize = 4096;
 /// How much of a malformed file is quoted, in characters.
@@ -116,31 +118,43 @@ impl Root {
 
     /// The text of a file without the blanks around it.
     pub(super) fn read(&self, path: &Path) -> Result<String, ReadError> {
-        let target = if self.live {
-            path.to_owned()
-        } else {
-            self.real(path)?
-        };
-        let file = OpenOptions::new()
-            .read(true)
-            // A pipe in a snapshot must not hold the survey up.
-            .custom_flags(OFlag::O_NONBLOCK.bits())
-            .open(target)
-            .map_err(ReadError::os(path))?;
-        if !file.metadata().map_err(ReadError::os(path))?.is_file() {
-            return Err(ReadError::NotAFile(path.to_owned()));
+        let mut file = self.open(path)?;
+        let mut bytes = vec![0; FIRST_READ];
+        let mut len = 0;
+        // Most of a survey is the thousand slots of each GID table: a short read of a regular file
+        // is its end, which saves asking a second time.
+        while len == 0 || len == bytes.len() {
+            bytes.resize((len * 2).clamp(FIRST_READ, MAX_FILE + 1), 0);
+            match file.read(&mut bytes[len..]).map_err(ReadError::os(path))? {
+                0 => break,
+                more => len += more,
+            }
         }
-        let mut bytes = Vec::new();
-        file.take(MAX_FILE as u64 + 1)
-            .read_to_end(&mut bytes)
-            .map_err(ReadError::os(path))?;
-        if bytes.len() > MAX_FILE {
+        if len > MAX_FILE {
             return Err(ReadError::TooLong(path.to_owned()));
         }
+        bytes.truncate(len);
         let text = String::from_utf8(bytes).map_err(|_| ReadError::NotText(path.to_owned()))?;
         match text.trim_matches(|c: char| c.is_whitespace() || c == '\0') {
             "" => Err(ReadError::Empty(path.to_owned())),
             text => Ok(text.to_owned()),
+        }
+    }
+
+    /// Opens a file; in a snapshot only a regular one that lies in it.
+    fn open(&self, path: &Path) -> Result<File, ReadError> {
+        if self.live {
+            return File::open(path).map_err(ReadError::os(path));
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            // A pipe must not hold the survey up.
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(self.real(path)?)
+            .map_err(ReadError::os(path))?;
+        match file.metadata().map_err(ReadError::os(path))?.is_file() {
+            true => Ok(file),
+            false => Err(ReadError::NotAFile(path.to_owned())),
         }
     }
 

@@ -24,6 +24,7 @@ const ROCE: [&str; 5] = [
     "0x0",
 ];
 const ZERO: &str = "0000:0000:0000:0000:0000:0000:0000:0000";
+const PREFIX_ALONE: &str = "fe80:0000:0000:0000:0000:0000:0000:0000";
 
 fn survey_of(tree: &Tree, addresses: &[(&str, &str, u8)]) -> NodeFacts {
     let address = |(interface, ip, prefix_len): &(&str, &str, u8)| Address {
@@ -75,6 +76,7 @@ fn mlx5_on_infiniband() {
         "IB/RoCE v1",
         "",
     );
+    tree.gid("mlx5_3", 1, PREFIX_ALONE, "IB/RoCE v1", "");
     let device = only_device(survey_of(&tree, &[]));
     assert_eq!(device.name, "mlx5_3");
     assert_eq!(device.driver.value().unwrap(), "mlx5_core");
@@ -103,7 +105,9 @@ fn mlx5_on_infiniband() {
     );
     assert_eq!(netdev.operstate.value().unwrap(), "up");
 
-    assert_eq!(port.gids.len(), 1);
+    // An unused slot on InfiniBand holds the subnet prefix alone.
+    let slots: Vec<_> = port.gids.iter().map(|entry| entry.index).collect();
+    assert_eq!(slots, [0], "{:?}", port.gids);
     assert!(port.gids[0].gid.is_link_local());
     assert_eq!(port.gids[0].kind.value(), Some(&GidType::IbOrRoceV1));
     assert!(why(&tree, &port.gids[0].netdev).contains("InfiniBand"));
@@ -117,9 +121,11 @@ fn mlx5_on_ethernet_with_both_gid_types_and_families() {
     let v4 = "0000:0000:0000:0000:0000:ffff:0a65:0001";
     let v6 = "fd00:0065:0000:0000:0000:0000:0000:0001";
     tree.netdev("eth3", Some(MLX5), "9000", "up");
-    tree.netdev("pf0vf0", Some(MLX5), "1500", "down");
+    tree.netdev("eth0_rep", Some(MLX5), "1500", "down");
+    let vlan = "0000:0000:0000:0000:0000:ffff:0a0a:0001";
+    tree.gid("mlx5_3", 0, vlan, "IB/RoCE v1", "eth3.100");
     for (index, gid, kind) in [
-        (0, local, "IB/RoCE v1"),
+        (20, local, "IB/RoCE v1"),
         (1, local, "RoCE v2"),
         (2, v4, "IB/RoCE v1"),
         (3, v4, "RoCE v2"),
@@ -151,6 +157,7 @@ fn mlx5_on_ethernet_with_both_gid_types_and_families() {
             (2, IbOrRoceV1, None),
             (3, RoceV2, Some(16)),
             (10, RoceV2, Some(64)),
+            (20, IbOrRoceV1, None),
         ]
     );
     assert_eq!(
@@ -159,7 +166,7 @@ fn mlx5_on_ethernet_with_both_gid_types_and_families() {
     );
     assert!(why(&tree, &port.gids[2].prefix_len).contains("RoCEv2"));
     assert_eq!(port.gids[3].netdev.value().unwrap(), "eth3");
-    // The representor of a virtual function shares the PCI function.
+    // Not the VLAN of the first GID, nor the representor that shares the PCI function.
     assert_eq!(port.netdev.value().unwrap().name, "eth3");
     assert_eq!(why(&tree, &port.lid), "an Ethernet port has no LID");
 }
@@ -207,7 +214,7 @@ fn rxe_over_a_bond_has_no_pci_function() {
         .device("rxe0", None, &[("parent", "bond0")])
         .port("rxe0", 1, ROCE);
     let device = only_device(survey_of(&tree, &[]));
-    let gone = "/sys/class/net/bond0/device: No such file or directory (os error 2)";
+    let gone = "bond0 is a virtual interface: /sys/class/net/bond0/device does not exist";
     assert_eq!(why(&tree, &device.pci), gone);
     assert_eq!(why(&tree, &device.numa_node), gone);
     assert_eq!(device.ports[0].netdev.value().unwrap().name, "bond0");
@@ -324,6 +331,11 @@ fn devices_come_in_the_order_of_their_numbers() {
 #[test]
 fn no_rdma_driver_and_no_rdma_device_differ() {
     let tree = Tree::new();
+    assert_eq!(
+        why(&tree, &survey_of(&tree, &[]).rdma),
+        "/sys/class/infiniband: No such file or directory (os error 2)"
+    );
+    tree.dir("sys/class");
     assert_eq!(
         why(&tree, &survey_of(&tree, &[]).rdma),
         "/sys/class/infiniband does not exist: no RDMA driver is loaded (ib_core)"
@@ -450,7 +462,8 @@ fn the_live_system_asks_libibverbs_for_what_sysfs_lacks() {
         ("mlx5_3", 1) => Fact::known(4096, "ibv_query_port"),
         other => panic!("{other:?}"),
     };
-    let library = || Fact::known("/usr/lib/libibverbs.so.1".to_owned(), "dlopen");
+    let loaded = String::from("/usr/lib/libibverbs.so.1");
+    let library = || Fact::known(loaded.clone(), "dlopen");
     let sources = Sources {
         active_mtu: Some(&mtu),
         libibverbs: Some(&library),
