@@ -16,7 +16,11 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Whether this user may open /dev/kvm.
 pub fn kvm_opens() -> bool {
-    fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok()
+    fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/kvm")
+        .is_ok()
 }
 
 /// Settles [`Accel::Auto`], trying KVM once for each kernel release and remembering the answer in `cache`.
@@ -43,7 +47,11 @@ pub fn settle(
     if let Ok(text) = fs::read_to_string(&memory)
         && let Some(answer) = text.strip_prefix(&format!("{question}: "))
     {
-        return Ok(if answer.trim() == "works" { Accel::Kvm } else { Accel::Tcg });
+        return Ok(if answer.trim() == "works" {
+            Accel::Kvm
+        } else {
+            Accel::Tcg
+        });
     }
     say("trying KVM (once)");
     let works = boots(cache, kernel, initramfs);
@@ -58,12 +66,19 @@ fn boots(cache: &Path, kernel: &Kernel, initramfs: &Path) -> bool {
     let console = cache.join(format!("kvm-trial.{}", std::process::id()));
     let mut command = qemu::command();
     command
-        .args(qemu::machine_args(Accel::Kvm, &kernel.image, initramfs, "lab.probe=1"))
+        .args(qemu::machine_args(
+            Accel::Kvm,
+            &kernel.image,
+            initramfs,
+            "lab.probe=1",
+        ))
         .args(["-m", "256", "-serial"])
         .arg(format!("file:{}", console.display()))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let Ok(mut child) = command.spawn() else { return false };
+    let Ok(mut child) = command.spawn() else {
+        return false;
+    };
     let start = Instant::now();
     let mut seen = false;
     while !seen && start.elapsed() < DEADLINE {

@@ -18,7 +18,10 @@ pub struct Bucket {
 impl Bucket {
     /// A full bucket at this moment.
     pub fn new(now: Instant) -> Bucket {
-        Bucket { tokens: BURST_BYTES, filled: now }
+        Bucket {
+            tokens: BURST_BYTES,
+            filled: now,
+        }
     }
 
     /// Takes the tokens for `bytes`, or says how long to wait before asking again. `None` as rate takes
@@ -41,7 +44,9 @@ impl Bucket {
             self.tokens -= bytes as f64;
             return Ok(());
         }
-        Err(Duration::from_secs_f64((needed - self.tokens) / bytes_per_s))
+        Err(Duration::from_secs_f64(
+            (needed - self.tokens) / bytes_per_s,
+        ))
     }
 }
 
@@ -88,7 +93,9 @@ mod tests {
         let mut bucket = Bucket::new(start);
         let later = start + Duration::from_secs(3600);
         let rate = Some("64mbit".parse().unwrap());
-        let taken = (0..100).take_while(|_| bucket.take(rate, 4096, later).is_ok()).count();
+        let taken = (0..100)
+            .take_while(|_| bucket.take(rate, 4096, later).is_ok())
+            .count();
         assert_eq!(taken, 16);
     }
 }

@@ -31,22 +31,40 @@ const PROGRAMS: [(&str, &str, &str); 16] = [
     ("ip", "sets the guests' network up", "iproute2"),
     ("rdma", "makes the guests' RDMA devices", "iproute2"),
     ("grep", "runs in the guests' boot", "grep"),
-    ("ib_write_bw", "is what linerate is compared with", "perftest"),
+    (
+        "ib_write_bw",
+        "is what linerate is compared with",
+        "perftest",
+    ),
     ("lspci", "shows the guests' PCIe trees", "pciutils"),
 ];
 
 /// Libraries, by the start of a file name in one of the loader's directories.
 const LIBRARIES: [(&str, &str, &str); 2] = [
-    ("libibverbs.so.1", "is the guests' verbs library", "libibverbs1"),
-    ("libibverbs/librxe", "drives the guests' RDMA devices", "ibverbs-providers"),
+    (
+        "libibverbs.so.1",
+        "is the guests' verbs library",
+        "libibverbs1",
+    ),
+    (
+        "libibverbs/librxe",
+        "drives the guests' RDMA devices",
+        "ibverbs-providers",
+    ),
 ];
 
-const LIBRARY_DIRS: [&str; 4] =
-    ["/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"];
+const LIBRARY_DIRS: [&str; 4] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+];
 
 /// Everything that is missing.
 pub fn missing() -> Vec<Missing> {
-    let programs = PROGRAMS.iter().filter(|(what, ..)| tool::find(what).is_none());
+    let programs = PROGRAMS
+        .iter()
+        .filter(|(what, ..)| tool::find(what).is_none());
     let libraries = LIBRARIES.iter().filter(|(what, ..)| !has_library(what));
     programs
         .chain(libraries)
@@ -57,7 +75,9 @@ pub fn missing() -> Vec<Missing> {
 fn has_library(start: &str) -> bool {
     LIBRARY_DIRS.iter().any(|dir| {
         let path = Path::new(dir).join(start);
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return false;
+        };
         let name = name.to_string_lossy();
         std::fs::read_dir(parent).is_ok_and(|mut files| {
             files.any(|f| f.is_ok_and(|f| f.file_name().to_string_lossy().starts_with(&*name)))
@@ -77,10 +97,14 @@ pub fn packages(missing: &[Missing]) -> Vec<&'static str> {
 pub fn explain(missing: &[Missing]) -> String {
     let mut text = String::new();
     for Missing { what, why, package } in missing {
-        text.push_str(&format!("missing: {what} ({why}), from the package {package}\n"));
+        text.push_str(&format!(
+            "missing: {what} ({why}), from the package {package}\n"
+        ));
     }
     let packages = packages(missing).join(" ");
-    text.push_str(&format!("install with: sudo apt-get install -y --no-install-recommends {packages}"));
+    text.push_str(&format!(
+        "install with: sudo apt-get install -y --no-install-recommends {packages}"
+    ));
     text
 }
 
@@ -101,8 +125,16 @@ mod tests {
 
     #[test]
     fn packages_are_named_once() {
-        let lost = |what, package| Missing { what, why: "does a thing", package };
-        let missing = [lost("ip", "iproute2"), lost("rdma", "iproute2"), lost("xz", "xz-utils")];
+        let lost = |what, package| Missing {
+            what,
+            why: "does a thing",
+            package,
+        };
+        let missing = [
+            lost("ip", "iproute2"),
+            lost("rdma", "iproute2"),
+            lost("xz", "xz-utils"),
+        ];
         assert_eq!(packages(&missing), ["iproute2", "xz-utils"]);
         let text = explain(&missing);
         assert!(text.contains("missing: rdma (does a thing), from the package iproute2"));

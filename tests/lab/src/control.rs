@@ -118,7 +118,10 @@ impl Client {
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
             .map_err(LabError::file("cannot use", &path))?;
-        Ok(Client { stream: BufReader::new(stream), dir: dir.to_owned() })
+        Ok(Client {
+            stream: BufReader::new(stream),
+            dir: dir.to_owned(),
+        })
     }
 
     /// Asks, and waits for the answer.
@@ -132,9 +135,17 @@ impl Client {
         };
         let mut line = serde_json::to_string(request).map_err(|e| gone(e.to_string()))?;
         line.push('\n');
-        self.stream.get_mut().write_all(line.as_bytes()).map_err(|e| gone(e.to_string()))?;
+        self.stream
+            .get_mut()
+            .write_all(line.as_bytes())
+            .map_err(|e| gone(e.to_string()))?;
         let mut answer = String::new();
-        if self.stream.read_line(&mut answer).map_err(|e| gone(e.to_string()))? == 0 {
+        if self
+            .stream
+            .read_line(&mut answer)
+            .map_err(|e| gone(e.to_string()))?
+            == 0
+        {
             return Err(gone("it ended without an answer".into()));
         }
         match serde_json::from_str(&answer).map_err(|e| gone(e.to_string()))? {

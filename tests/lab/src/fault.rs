@@ -102,7 +102,10 @@ impl Link {
         rail: usize,
         direction: Direction,
     ) -> Link {
-        let mut link = Link { rate: healthy, ..Link::default() };
+        let mut link = Link {
+            rate: healthy,
+            ..Link::default()
+        };
         for fault in faults.iter().filter(|f| f.touches(node, rail, direction)) {
             fault.apply(&mut link, healthy);
         }
@@ -118,7 +121,11 @@ fn parse_harm(kind: &str, value: Option<&str>) -> Result<Harm, String> {
         "rate" => return Ok(Harm::Rate(needed()?.parse().map_err(|e| format!("{e}"))?)),
         "loss" => return Ok(Harm::Loss(parse_share(needed()?)?)),
         "delay" => return Ok(Harm::Delay(parse_delay(needed()?)?)),
-        _ => return Err(format!("no fault is called `{kind}`: half, rate, loss, delay, cut")),
+        _ => {
+            return Err(format!(
+                "no fault is called `{kind}`: half, rate, loss, delay, cut"
+            ));
+        }
     };
     match value {
         Some(value) => Err(format!("`{kind}` takes no value, and here is `{value}`")),
@@ -128,30 +135,49 @@ fn parse_harm(kind: &str, value: Option<&str>) -> Result<Harm, String> {
 
 fn parse_share(text: &str) -> Result<f64, String> {
     let why = || format!("`{text}` is not a loss: write 1% or 0.5%, at most 100%");
-    let percent: f64 = text.strip_suffix('%').and_then(|n| n.parse().ok()).ok_or_else(why)?;
-    if (0.0..=100.0).contains(&percent) { Ok(percent / 100.0) } else { Err(why()) }
+    let percent: f64 = text
+        .strip_suffix('%')
+        .and_then(|n| n.parse().ok())
+        .ok_or_else(why)?;
+    if (0.0..=100.0).contains(&percent) {
+        Ok(percent / 100.0)
+    } else {
+        Err(why())
+    }
 }
 
 fn parse_delay(text: &str) -> Result<Duration, String> {
     let why = || format!("`{text}` is not a delay: write 500us, 2ms or 1s, at most 10s");
     let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
-    let (unit, size) = units.iter().find(|(unit, _)| text.ends_with(unit)).ok_or_else(why)?;
+    let (unit, size) = units
+        .iter()
+        .find(|(unit, _)| text.ends_with(unit))
+        .ok_or_else(why)?;
     let number: f64 = text[..text.len() - unit.len()].parse().map_err(|_| why())?;
     let seconds = number * size;
-    if (0.0..=10.0).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(why()) }
+    if (0.0..=10.0).contains(&seconds) {
+        Ok(Duration::from_secs_f64(seconds))
+    } else {
+        Err(why())
+    }
 }
 
 impl FromStr for Fault {
     type Err = FaultError;
 
     fn from_str(text: &str) -> Result<Fault, FaultError> {
-        let error = |why: String| FaultError { text: text.to_owned(), why };
+        let error = |why: String| FaultError {
+            text: text.to_owned(),
+            why,
+        };
         let parts: Vec<&str> = text.split(':').collect();
         let (kind, node, rail, rest) = match parts.as_slice() {
             [kind, node, rail, rest @ ..] if !node.is_empty() => (*kind, *node, *rail, rest),
             _ => return Err(error("write KIND:NODE:RAIL[:DIRECTION[:VALUE]]".into())),
         };
-        let rail = rail.parse().map_err(|_| error(format!("`{rail}` is not a rail number")))?;
+        let rail = rail
+            .parse()
+            .map_err(|_| error(format!("`{rail}` is not a rail number")))?;
         let (direction, value) = match (rest, kind) {
             ([], "cut") => (Direction::Both, None),
             ([], _) => return Err(error("say which way: tx, rx or both".into())),
@@ -160,7 +186,12 @@ impl FromStr for Fault {
             _ => return Err(error("too many parts".into())),
         };
         let harm = parse_harm(kind, value).map_err(&error)?;
-        Ok(Fault { node: node.to_owned(), rail, direction, harm })
+        Ok(Fault {
+            node: node.to_owned(),
+            rail,
+            direction,
+            harm,
+        })
     }
 }
 
@@ -196,7 +227,11 @@ impl fmt::Display for Fault {
             Harm::Delay(delay) => ("delay", format!(":{}us", delay.as_micros())),
             Harm::Cut => ("cut", String::new()),
         };
-        write!(f, "{kind}:{}:{}:{}{value}", self.node, self.rail, self.direction)
+        write!(
+            f,
+            "{kind}:{}:{}:{}{value}",
+            self.node, self.rail, self.direction
+        )
     }
 }
 
@@ -234,7 +269,10 @@ mod tests {
             assert_eq!(fault(&fault(text).to_string()), fault(text), "{text}");
         }
         assert_eq!(fault("cut:node02:0").direction, Direction::Both);
-        assert_eq!(fault("delay:node01:1:tx:2ms").harm, Harm::Delay(Duration::from_millis(2)));
+        assert_eq!(
+            fault("delay:node01:1:tx:2ms").harm,
+            Harm::Delay(Duration::from_millis(2))
+        );
     }
 
     #[test]
@@ -263,7 +301,10 @@ mod tests {
         let healthy: Option<Rate> = Some("64mbit".parse().unwrap());
         let faults = [fault("half:node02:1:tx")];
         let rate = |node, rail, way| Link::with_faults(healthy, &faults, node, rail, way).rate;
-        assert_eq!(rate("node02", 1, Direction::Tx), Some("32mbit".parse().unwrap()));
+        assert_eq!(
+            rate("node02", 1, Direction::Tx),
+            Some("32mbit".parse().unwrap())
+        );
         assert_eq!(rate("node02", 1, Direction::Rx), healthy);
         assert_eq!(rate("node02", 0, Direction::Tx), healthy);
         assert_eq!(rate("node01", 1, Direction::Tx), healthy);
@@ -271,9 +312,15 @@ mod tests {
 
     #[test]
     fn faults_of_different_kinds_add_up() {
-        let faults = [fault("loss:node01:0:both:1%"), fault("rate:node01:0:tx:1mbit")];
+        let faults = [
+            fault("loss:node01:0:both:1%"),
+            fault("rate:node01:0:tx:1mbit"),
+        ];
         let link = Link::with_faults(None, &faults, "node01", 0, Direction::Tx);
-        assert_eq!((link.loss, link.rate), (0.01, Some("1mbit".parse().unwrap())));
+        assert_eq!(
+            (link.loss, link.rate),
+            (0.01, Some("1mbit".parse().unwrap()))
+        );
         assert!(!link.cut);
     }
 }

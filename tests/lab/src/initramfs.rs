@@ -36,9 +36,15 @@ fn loads(kernel: &Kernel) -> Result<Vec<Load>> {
     let dep = read(&kernel.modules.join("modules.dep"))?;
     let builtin = read(&kernel.modules.join("modules.builtin"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Modules::parse(&text(&dep), &text(&builtin)).closure(&WANTED).map_err(|missing| {
-        LabError::Kernel(format!("kernel {} has no module {}", kernel.release, missing.join(", ")))
-    })
+    Modules::parse(&text(&dep), &text(&builtin))
+        .closure(&WANTED)
+        .map_err(|missing| {
+            LabError::Kernel(format!(
+                "kernel {} has no module {}",
+                kernel.release,
+                missing.join(", ")
+            ))
+        })
 }
 
 /// Sixteen digits that change with anything that goes in.
@@ -46,7 +52,11 @@ fn digest(kernel: &Kernel, loads: &[Load]) -> String {
     let mut hash = Sha256::new();
     hash.update(INIT);
     hash.update(format!("{kernel:?} {loads:?}"));
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
@@ -64,22 +74,46 @@ fn module_bytes(path: &Path) -> Result<Vec<u8>> {
 }
 
 fn write_archive(mut to: impl Write, kernel: &Kernel, loads: &[Load]) -> Result<()> {
-    let mut archive = Archive { to: &mut to, inode: 0 };
+    let mut archive = Archive {
+        to: &mut to,
+        inode: 0,
+    };
     for dir in ["bin", "modules", "dev", "proc"] {
         archive.add(dir, ModeFileType::Directory, 0o755, &[])?;
     }
     archive.add("init", ModeFileType::Regular, 0o755, INIT.as_bytes())?;
-    archive.add("bin/busybox", ModeFileType::Regular, 0o755, &read(&kernel.busybox)?)?;
+    archive.add(
+        "bin/busybox",
+        ModeFileType::Regular,
+        0o755,
+        &read(&kernel.busybox)?,
+    )?;
     let mut order = String::new();
     for load in loads {
         let name = format!("{}.ko", name_of(&load.file));
         let bytes = module_bytes(&kernel.modules.join(&load.file))?;
-        archive.add(&format!("modules/{name}"), ModeFileType::Regular, 0o644, &bytes)?;
-        let need = if load.need == Need::Must { "need" } else { "want" };
+        archive.add(
+            &format!("modules/{name}"),
+            ModeFileType::Regular,
+            0o644,
+            &bytes,
+        )?;
+        let need = if load.need == Need::Must {
+            "need"
+        } else {
+            "want"
+        };
         order.push_str(&format!("{need} {name}\n"));
     }
-    archive.add("modules/order", ModeFileType::Regular, 0o644, order.as_bytes())?;
-    trailer(&mut to).and_then(|to| to.flush()).map_err(LabError::file("cannot write", "initramfs"))
+    archive.add(
+        "modules/order",
+        ModeFileType::Regular,
+        0o644,
+        order.as_bytes(),
+    )?;
+    trailer(&mut to)
+        .and_then(|to| to.flush())
+        .map_err(LabError::file("cannot write", "initramfs"))
 }
 
 struct Archive<'a, W: Write> {
@@ -92,7 +126,10 @@ impl<W: Write> Archive<'_, W> {
         self.inode += 1;
         let size = u32::try_from(bytes.len())
             .map_err(|_| LabError::Kernel(format!("{name} is too large for an initramfs")))?;
-        let builder = Builder::new(name).ino(self.inode).mode(mode).set_mode_file_type(kind);
+        let builder = Builder::new(name)
+            .ino(self.inode)
+            .mode(mode)
+            .set_mode_file_type(kind);
         let mut entry = builder.write(&mut *self.to, size);
         entry
             .write_all(bytes)

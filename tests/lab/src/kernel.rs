@@ -5,17 +5,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{LabError, Result};
-use crate::tool;
+use crate::{tool, vmlinux};
 
 /// Packages that depend on the newest kernel: Debian's, then Ubuntu's.
-const META_PACKAGES: [&str; 3] = ["linux-image-amd64", "linux-image-virtual", "linux-image-generic"];
+const META_PACKAGES: [&str; 3] = [
+    "linux-image-amd64",
+    "linux-image-virtual",
+    "linux-image-generic",
+];
 
 /// An unpacked kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
     /// Its release, as `uname -r` says it in the guest.
     pub release: String,
-    /// The image that QEMU boots.
+    /// The image that QEMU boots: an ELF file where one could be had, else the bzImage.
     pub image: PathBuf,
     /// `lib/modules/RELEASE`, with a `modules.dep`.
     pub modules: PathBuf,
@@ -31,9 +35,11 @@ impl Kernel {
     pub fn obtain(cache: &Path, say: &mut dyn FnMut(&str)) -> Result<Kernel> {
         fs::create_dir_all(cache).map_err(LabError::file("cannot make", cache))?;
         let lock_path = cache.join("lock");
-        let lock = fs::File::create(&lock_path).map_err(LabError::file("cannot make", &lock_path))?;
+        let lock =
+            fs::File::create(&lock_path).map_err(LabError::file("cannot make", &lock_path))?;
         // Labs that start at the same time fetch once.
-        lock.lock().map_err(LabError::file("cannot lock", &lock_path))?;
+        lock.lock()
+            .map_err(LabError::file("cannot lock", &lock_path))?;
         let root = cache.join("kernel");
         if let Some(kernel) = Kernel::in_root(&root) {
             return Ok(kernel);
@@ -63,10 +69,19 @@ impl Kernel {
         let image = images.pop()?;
         let release = image.strip_prefix("vmlinuz-")?.to_owned();
         let modules = root.join("lib/modules").join(&release);
-        let busybox =
-            ["bin/busybox", "usr/bin/busybox"].iter().map(|p| root.join(p)).find(|p| p.exists())?;
-        let image = root.join("boot").join(image);
-        modules.join("modules.dep").exists().then_some(Kernel { release, image, modules, busybox })
+        let busybox = ["bin/busybox", "usr/bin/busybox"]
+            .iter()
+            .map(|p| root.join(p))
+            .find(|p| p.exists())?;
+        let boot = root.join("boot");
+        let images = [boot.join(format!("vmlinux-{release}")), boot.join(image)];
+        let image = images.into_iter().find(|path| path.exists())?;
+        modules.join("modules.dep").exists().then_some(Kernel {
+            release,
+            image,
+            modules,
+            busybox,
+        })
     }
 }
 
@@ -84,7 +99,10 @@ fn fetch(root: &Path) -> Result<()> {
     let debs = root.join("debs");
     fs::create_dir_all(&debs).map_err(LabError::file("cannot make", &debs))?;
     let release = newest_release()?;
-    let mut packages = vec![format!("linux-image-{release}"), "busybox-static".to_owned()];
+    let mut packages = vec![
+        format!("linux-image-{release}"),
+        "busybox-static".to_owned(),
+    ];
     // Ubuntu keeps modules apart, and rdma_rxe among the extra ones.
     for prefix in ["linux-modules-", "linux-modules-extra-"] {
         let package = format!("{prefix}{release}");
@@ -93,9 +111,13 @@ fn fetch(root: &Path) -> Result<()> {
         }
     }
     let mut get = tool::command("apt-get");
-    get.args(["-q", "download"]).args(&packages).current_dir(&debs);
+    get.args(["-q", "download"])
+        .args(&packages)
+        .current_dir(&debs);
     tool::output(&mut get).map_err(|e| {
-        LabError::Kernel(format!("{e}\nIf the package lists are old, run `apt-get update` as root."))
+        LabError::Kernel(format!(
+            "{e}\nIf the package lists are old, run `apt-get update` as root."
+        ))
     })?;
     let files = fs::read_dir(&debs).map_err(LabError::file("cannot read", &debs))?;
     for file in files.filter_map(|entry| Some(entry.ok()?.path())) {
@@ -105,9 +127,13 @@ fn fetch(root: &Path) -> Result<()> {
     // Newer packages ship usr/lib/modules alone; depmod looks in lib/modules.
     if !root.join("lib").exists() {
         let link = root.join("lib");
-        std::os::unix::fs::symlink("usr/lib", &link).map_err(LabError::file("cannot make", link))?;
+        std::os::unix::fs::symlink("usr/lib", &link)
+            .map_err(LabError::file("cannot make", link))?;
     }
     tool::output(tool::command("depmod").arg("-b").arg(root).arg(&release))?;
+    let boot = root.join("boot");
+    let (packed, plain) = (format!("vmlinuz-{release}"), format!("vmlinux-{release}"));
+    vmlinux::extract(&boot.join(packed), &boot.join(plain))?;
     Ok(())
 }
 
@@ -154,7 +180,10 @@ mod tests {
         let ubuntu = "linux-image-virtual\n  Depends: linux-base\n  \
                       Depends: linux-image-6.8.0-60-generic\n  Recommends: linux-image-9\n";
         assert_eq!(release_in(ubuntu).unwrap(), "6.8.0-60-generic");
-        assert_eq!(release_in("linux-image-amd64\n  Depends: linux-image-amd64-signed\n"), None);
+        assert_eq!(
+            release_in("linux-image-amd64\n  Depends: linux-image-amd64-signed\n"),
+            None
+        );
     }
 
     #[test]

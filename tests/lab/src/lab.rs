@@ -60,9 +60,18 @@ impl Lab {
         let client = connect(&dir, &mut supervisor)?;
         // The supervisor outlives this process or ends with it; either way nobody waits for it here.
         thread::spawn(move || supervisor.wait());
-        let mut lab = Lab { dir, client, owned: true };
+        let mut lab = Lab {
+            dir,
+            client,
+            owned: true,
+        };
         lab.client.ask(&Request::Hold)?;
-        let names: Vec<String> = lab.status()?.nodes.into_iter().map(|n| n.plan.name).collect();
+        let names: Vec<String> = lab
+            .status()?
+            .nodes
+            .into_iter()
+            .map(|n| n.plan.name)
+            .collect();
         lab.wait_for(&names, say)?;
         if !options.tether {
             lab.client.ask(&Request::Release)?;
@@ -77,7 +86,11 @@ impl Lab {
     pub fn attach(dir: &Path) -> Result<Lab> {
         let dir = StateDir::new(absolute(dir)?);
         let client = Client::connect(dir.path())?;
-        Ok(Lab { dir, client, owned: false })
+        Ok(Lab {
+            dir,
+            client,
+            owned: false,
+        })
     }
 
     /// Leaves the lab up when this is dropped.
@@ -124,7 +137,9 @@ impl Lab {
     /// # Errors
     /// When it is not in effect.
     pub fn heal_fault(&mut self, fault: &Fault) -> Result<()> {
-        self.client.ask(&Request::Heal(Some(fault.clone()))).map(|_| ())
+        self.client
+            .ask(&Request::Heal(Some(fault.clone())))
+            .map(|_| ())
     }
 
     /// Pulls a node's plug.
@@ -185,7 +200,10 @@ impl Lab {
     pub fn ssh_as(&mut self, user: &str, node: &str, script: &str) -> Result<Output> {
         let mut command = self.ssh_command(user, node)?;
         command.arg(script).stdin(Stdio::null());
-        command.output().map_err(|source| LabError::Start { program: "ssh".into(), source })
+        command.output().map_err(|source| LabError::Start {
+            program: "ssh".into(),
+            source,
+        })
     }
 
     /// An ssh to a node, to which a command may be added.
@@ -199,9 +217,19 @@ impl Lab {
             .map(|n| n.plan.port)
             .ok_or_else(|| LabError::Options(format!("no node is called {node}")))?;
         let mut command = Command::new(tool::find("ssh").unwrap_or_else(|| "ssh".into()));
-        command.args(["-F", "/dev/null", "-o", "IdentitiesOnly=yes", "-o", "IdentityAgent=none"]);
+        command.args([
+            "-F",
+            "/dev/null",
+            "-o",
+            "IdentitiesOnly=yes",
+            "-o",
+            "IdentityAgent=none",
+        ]);
         command.args(["-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes"]);
-        command.arg("-o").arg(format!("UserKnownHostsFile=\"{}\"", self.dir.known_hosts().display()));
+        command.arg("-o").arg(format!(
+            "UserKnownHostsFile=\"{}\"",
+            self.dir.known_hosts().display()
+        ));
         command.arg("-i").arg(self.dir.identity());
         command.args(["-p", &port.to_string(), &format!("{user}@127.0.0.1")]);
         Ok(command)
@@ -270,7 +298,10 @@ fn wait_free(dir: &StateDir, patience: Duration) -> Result<bool> {
 /// Removes what a lab that ended badly left; refuses while one is up.
 fn clean_up(dir: &StateDir) -> Result<()> {
     if !is_free(dir)? {
-        let why = format!("a lab is already up in {}; `linerate-lab down` ends it", dir.path().display());
+        let why = format!(
+            "a lab is already up in {}; `linerate-lab down` ends it",
+            dir.path().display()
+        );
         return Err(LabError::Supervisor(why));
     }
     kill_leftovers(dir);
@@ -288,8 +319,12 @@ fn clean_up(dir: &StateDir) -> Result<()> {
 /// Kills processes that `lab.json` names and that still are what it says: their command line names the
 /// state directory.
 fn kill_leftovers(dir: &StateDir) {
-    let Ok(text) = fs::read(dir.lab_json()) else { return };
-    let Ok(status) = serde_json::from_slice::<Status>(&text) else { return };
+    let Ok(text) = fs::read(dir.lab_json()) else {
+        return;
+    };
+    let Ok(status) = serde_json::from_slice::<Status>(&text) else {
+        return;
+    };
     let pids = status.nodes.iter().filter_map(|node| node.pid);
     for pid in pids.chain([status.supervisor_pid]) {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -343,7 +378,11 @@ fn binary() -> Result<PathBuf> {
     if this.file_stem().is_some_and(|name| name == "linerate-lab") {
         return Ok(this);
     }
-    let beside = this.ancestors().skip(1).take(2).map(|dir| dir.join("linerate-lab"));
+    let beside = this
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|dir| dir.join("linerate-lab"));
     beside.into_iter().find(|path| path.is_file()).ok_or_else(|| {
         LabError::Options(format!(
             "linerate-lab is not beside {}: `cargo build -p linerate-lab`, or name it in ${BINARY_VARIABLE}",
@@ -355,7 +394,9 @@ fn binary() -> Result<PathBuf> {
 fn spawn_supervisor(binary: &Path, dir: &StateDir) -> Result<Child> {
     let log = dir.supervisor_log();
     let file = fs::File::create(&log).map_err(LabError::file("cannot make", &log))?;
-    let copy = file.try_clone().map_err(LabError::file("cannot use", &log))?;
+    let copy = file
+        .try_clone()
+        .map_err(LabError::file("cannot use", &log))?;
     Command::new(binary)
         .arg("serve")
         .arg("--dir")
@@ -366,7 +407,10 @@ fn spawn_supervisor(binary: &Path, dir: &StateDir) -> Result<Child> {
         .stdout(file)
         .stderr(copy)
         .spawn()
-        .map_err(|source| LabError::Start { program: binary.display().to_string(), source })
+        .map_err(|source| LabError::Start {
+            program: binary.display().to_string(),
+            source,
+        })
 }
 
 /// Connects to a supervisor that was just started, or says why it ended.

@@ -30,6 +30,7 @@ mod state;
 mod supervisor;
 mod switch;
 mod tool;
+mod vmlinux;
 mod watch;
 
 pub use error::{LabError, Result};

@@ -110,7 +110,9 @@ fn rate_or_none(text: &str) -> std::result::Result<MaybeRate, String> {
     if text == "none" {
         return Ok(MaybeRate(None));
     }
-    text.parse().map(|rate| MaybeRate(Some(rate))).map_err(|e| format!("{e}"))
+    text.parse()
+        .map(|rate| MaybeRate(Some(rate)))
+        .map_err(|e| format!("{e}"))
 }
 
 fn main() -> ExitCode {
@@ -118,7 +120,11 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("linerate-lab: {error}");
-            ExitCode::from(if matches!(error, LabError::Down(_)) { 1 } else { 2 })
+            ExitCode::from(if matches!(error, LabError::Down(_)) {
+                1
+            } else {
+                2
+            })
         }
     }
 }
@@ -133,11 +139,18 @@ fn run(cli: Cli) -> Result<ExitCode> {
         },
         Verb::Check { packages } => return Ok(show_check(packages)),
         Verb::Status { json } => show_status(&Lab::attach(&cli.dir)?.status()?, json),
-        Verb::Ssh { node, root, command } => {
+        Verb::Ssh {
+            node,
+            root,
+            command,
+        } => {
             let user = if root { "root" } else { "operator" };
             let mut ssh = Lab::attach(&cli.dir)?.ssh_command(user, &node)?;
             let source = ssh.args(command).exec();
-            return Err(LabError::Start { program: "ssh".into(), source });
+            return Err(LabError::Start {
+                program: "ssh".into(),
+                source,
+            });
         }
         Verb::Fault { fault } => Lab::attach(&cli.dir)?.fault(&fault)?,
         Verb::Heal { fault: Some(fault) } => Lab::attach(&cli.dir)?.heal_fault(&fault)?,
@@ -170,14 +183,20 @@ fn start_lab(up: Up, dir: PathBuf) -> Result<ExitCode> {
 fn show_check(only_packages: bool) -> ExitCode {
     let missing = check::missing();
     if only_packages {
-        check::packages(&missing).iter().for_each(|package| println!("{package}"));
+        check::packages(&missing)
+            .iter()
+            .for_each(|package| println!("{package}"));
     } else if missing.is_empty() {
         println!("nothing is missing");
         println!("{}", check::accel_note());
     } else {
         println!("{}", check::explain(&missing));
     }
-    if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    if missing.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    }
 }
 
 fn show_status(status: &Status, json: bool) {
@@ -188,21 +207,40 @@ fn show_status(status: &Status, json: bool) {
         }
         return;
     }
-    let rate = status.rate.map_or("no rate".to_owned(), |rate| rate.to_string());
-    println!("{} nodes, {rate}, kernel {}, {:?}", status.nodes.len(), status.kernel, status.accel);
+    let rate = status
+        .rate
+        .map_or("no rate".to_owned(), |rate| rate.to_string());
+    println!(
+        "{} nodes, {rate}, kernel {}, {:?}",
+        status.nodes.len(),
+        status.kernel,
+        status.accel
+    );
     status.nodes.iter().for_each(show_node);
-    status.faults.iter().for_each(|fault| println!("fault {fault}"));
+    status
+        .faults
+        .iter()
+        .for_each(|fault| println!("fault {fault}"));
     println!("cluster file {}", status.dir.join("cluster.toml").display());
 }
 
 fn show_node(node: &NodeStatus) {
-    let rails: Vec<String> =
-        node.plan.rails.iter().map(|nic| format!("{} {}", nic.device, nic.address)).collect();
+    let rails: Vec<String> = node
+        .plan
+        .rails
+        .iter()
+        .map(|nic| format!("{} {}", nic.device, nic.address))
+        .collect();
     let phase = match &node.phase {
         Phase::Booting => "booting".to_owned(),
         Phase::Up => "up".to_owned(),
         Phase::Stopped => "killed".to_owned(),
         Phase::Failed(why) => format!("FAILED: {why}"),
     };
-    println!("{} 127.0.0.1:{} {} {phase}", node.plan.name, node.plan.port, rails.join(", "));
+    println!(
+        "{} 127.0.0.1:{} {} {phase}",
+        node.plan.name,
+        node.plan.port,
+        rails.join(", ")
+    );
 }

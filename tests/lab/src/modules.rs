@@ -63,9 +63,13 @@ impl Modules {
     pub fn parse(dep: &str, builtin: &str) -> Modules {
         let mut modules = Modules::default();
         for line in dep.lines() {
-            let Some((file, needs)) = line.split_once(':') else { continue };
+            let Some((file, needs)) = line.split_once(':') else {
+                continue;
+            };
             let needs = needs.split_whitespace().map(str::to_owned).collect();
-            modules.loadable.insert(name_of(file), (file.trim().to_owned(), needs));
+            modules
+                .loadable
+                .insert(name_of(file), (file.trim().to_owned(), needs));
         }
         modules.builtin = builtin.lines().map(name_of).collect();
         modules
@@ -85,12 +89,18 @@ impl Modules {
             }
             self.visit(name, *need, &mut order, &mut HashSet::new());
         }
-        if missing.is_empty() { Ok(order) } else { Err(missing) }
+        if missing.is_empty() {
+            Ok(order)
+        } else {
+            Err(missing)
+        }
     }
 
     /// `open` holds the modules being visited, so that a circle in a damaged file ends.
     fn visit(&self, name: &str, need: Need, order: &mut Vec<Load>, open: &mut HashSet<String>) {
-        let Some((file, needs)) = self.loadable.get(name) else { return };
+        let Some((file, needs)) = self.loadable.get(name) else {
+            return;
+        };
         if let Some(done) = order.iter_mut().find(|load| load.file == *file) {
             if need == Need::Must {
                 done.need = Need::Must;
@@ -103,7 +113,10 @@ impl Modules {
         for other in needs {
             self.visit(&name_of(other), need, order, open);
         }
-        order.push(Load { file: file.clone(), need });
+        order.push(Load {
+            file: file.clone(),
+            need,
+        });
     }
 }
 
@@ -127,10 +140,16 @@ kernel/b.ko: kernel/a.ko
     #[test]
     fn what_is_needed_comes_first_and_once() {
         let modules = Modules::parse(DEP, "");
-        let wanted =
-            [("crc32_pclmul", Need::May), ("rdma_rxe", Need::Must), ("ib_uverbs", Need::Must)];
+        let wanted = [
+            ("crc32_pclmul", Need::May),
+            ("rdma_rxe", Need::Must),
+            ("ib_uverbs", Need::Must),
+        ];
         let loads = modules.closure(&wanted).unwrap();
-        assert_eq!(names(&loads), ["crc32_pclmul", "ib_core", "ib_uverbs", "rdma_rxe"]);
+        assert_eq!(
+            names(&loads),
+            ["crc32_pclmul", "ib_core", "ib_uverbs", "rdma_rxe"]
+        );
         assert_eq!(loads[0].need, Need::May);
         assert!(loads[1..].iter().all(|load| load.need == Need::Must));
     }
@@ -138,7 +157,9 @@ kernel/b.ko: kernel/a.ko
     #[test]
     fn a_module_wanted_by_both_kinds_is_needed() {
         let modules = Modules::parse("kernel/x.ko: kernel/y.ko\nkernel/y.ko:\n", "");
-        let loads = modules.closure(&[("x", Need::May), ("y", Need::Must)]).unwrap();
+        let loads = modules
+            .closure(&[("x", Need::May), ("y", Need::Must)])
+            .unwrap();
         assert_eq!((loads[0].need, loads[1].need), (Need::Must, Need::May));
     }
 
@@ -147,13 +168,17 @@ kernel/b.ko: kernel/a.ko
         let modules = Modules::parse(DEP, "kernel/drivers/virtio/virtio-pci.ko\n");
         assert_eq!(modules.closure(&[("virtio_pci", Need::Must)]).unwrap(), []);
         assert_eq!(modules.closure(&[("siw", Need::May)]).unwrap(), []);
-        let missing = modules.closure(&[("siw", Need::Must), ("9p", Need::Must)]).unwrap_err();
+        let missing = modules
+            .closure(&[("siw", Need::Must), ("9p", Need::Must)])
+            .unwrap_err();
         assert_eq!(missing, ["siw", "9p"]);
     }
 
     #[test]
     fn a_circle_ends() {
-        let loads = Modules::parse(DEP, "").closure(&[("a", Need::Must)]).unwrap();
+        let loads = Modules::parse(DEP, "")
+            .closure(&[("a", Need::Must)])
+            .unwrap();
         assert_eq!(names(&loads), ["b", "a"]);
     }
 }

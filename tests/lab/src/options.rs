@@ -71,9 +71,17 @@ impl Default for Options {
 }
 
 fn home_dir(variable: &str, below_home: &str) -> PathBuf {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
     absolute(variable)
-        .unwrap_or_else(|| absolute("HOME").unwrap_or_else(|| "/var/tmp".into()).join(below_home))
+        .unwrap_or_else(|| {
+            absolute("HOME")
+                .unwrap_or_else(|| "/var/tmp".into())
+                .join(below_home)
+        })
         .join("linerate-lab")
 }
 
@@ -164,12 +172,20 @@ impl Options {
             return refuse(format!("{} rails: write 1 to {MAX_RAILS}", self.rails));
         }
         if !(192..=65536).contains(&self.memory_mib) {
-            return refuse(format!("{} MiB of memory: write 192 to 65536", self.memory_mib));
+            return refuse(format!(
+                "{} MiB of memory: write 192 to 65536",
+                self.memory_mib
+            ));
         }
         if self.base_port != 0 && !(1024..=65000).contains(&self.base_port) {
-            return refuse(format!("base port {}: write 1024 to 65000, or 0", self.base_port));
+            return refuse(format!(
+                "base port {}: write 1024 to 65000, or 0",
+                self.base_port
+            ));
         }
-        self.faults.iter().try_for_each(|f| check_fault(f, self.nodes, self.rails, self.rate))
+        self.faults
+            .iter()
+            .try_for_each(|f| check_fault(f, self.nodes, self.rails, self.rate))
     }
 
     /// The VMs, with ports that are free now.
@@ -192,14 +208,24 @@ impl Options {
         let mut hold = |port: u16| {
             let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
             let listener = TcpListener::bind(address).map_err(|e| {
-                LabError::Options(format!("port {port} of 127.0.0.1: {e}; give another --base-port"))
+                LabError::Options(format!(
+                    "port {port} of 127.0.0.1: {e}; give another --base-port"
+                ))
             })?;
             let port = listener.local_addr().map_or(port, |a| a.port());
             held.push(listener);
             Ok(port)
         };
-        let base = |add: usize| if self.base_port == 0 { 0 } else { self.base_port + add as u16 };
-        (0..self.nodes).map(|n| Ok((hold(base(n))?, hold(base(n + 100))?))).collect()
+        let base = |add: usize| {
+            if self.base_port == 0 {
+                0
+            } else {
+                self.base_port + add as u16
+            }
+        };
+        (0..self.nodes)
+            .map(|n| Ok((hold(base(n))?, hold(base(n + 100))?)))
+            .collect()
     }
 }
 
@@ -224,10 +250,18 @@ fn rail_plan(rail: usize, node: usize) -> RailPlan {
 pub fn check_fault(fault: &Fault, nodes: usize, rails: usize, rate: Option<Rate>) -> Result<()> {
     let refuse = |why: String| Err(LabError::Options(format!("fault {fault}: {why}")));
     if !(1..=nodes).any(|n| node_name(n) == fault.node) {
-        return refuse(format!("no node is called {}; the last is {}", fault.node, node_name(nodes)));
+        return refuse(format!(
+            "no node is called {}; the last is {}",
+            fault.node,
+            node_name(nodes)
+        ));
     }
     if fault.rail >= rails {
-        return refuse(format!("no rail {}; they are 0 to {}", fault.rail, rails - 1));
+        return refuse(format!(
+            "no rail {}; they are 0 to {}",
+            fault.rail,
+            rails - 1
+        ));
     }
     if fault.harm == Harm::Half && rate.is_none() {
         return refuse("half of no rate: the lab runs without a rate; use rate:…".into());
@@ -248,30 +282,58 @@ mod tests {
     use super::*;
 
     fn faulty(fault: &str) -> Options {
-        Options { faults: vec![fault.parse().unwrap()], ..Options::default() }
+        Options {
+            faults: vec![fault.parse().unwrap()],
+            ..Options::default()
+        }
     }
 
     #[test]
     fn faults_must_name_links_of_the_lab() {
         faulty("half:node03:1:tx").check().unwrap();
-        for (fault, why) in
-            [("half:node04:0:tx", "the last is node03"), ("half:node01:2:tx", "0 to 1")]
-        {
+        for (fault, why) in [
+            ("half:node04:0:tx", "the last is node03"),
+            ("half:node01:2:tx", "0 to 1"),
+        ] {
             let error = faulty(fault).check().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
-        let unshaped = Options { rate: None, ..faulty("half:node01:0:tx") };
-        assert!(unshaped.check().unwrap_err().to_string().contains("half of no rate"));
+        let unshaped = Options {
+            rate: None,
+            ..faulty("half:node01:0:tx")
+        };
+        assert!(
+            unshaped
+                .check()
+                .unwrap_err()
+                .to_string()
+                .contains("half of no rate")
+        );
     }
 
     #[test]
     fn sizes_are_bounded() {
         for options in [
-            Options { nodes: 0, ..Options::default() },
-            Options { nodes: 65, ..Options::default() },
-            Options { rails: 9, ..Options::default() },
-            Options { memory_mib: 64, ..Options::default() },
-            Options { base_port: 22, ..Options::default() },
+            Options {
+                nodes: 0,
+                ..Options::default()
+            },
+            Options {
+                nodes: 65,
+                ..Options::default()
+            },
+            Options {
+                rails: 9,
+                ..Options::default()
+            },
+            Options {
+                memory_mib: 64,
+                ..Options::default()
+            },
+            Options {
+                base_port: 22,
+                ..Options::default()
+            },
         ] {
             assert!(options.check().is_err(), "{options:?}");
         }
@@ -279,9 +341,15 @@ mod tests {
 
     #[test]
     fn free_ports_differ_and_addresses_follow_rail_and_node() {
-        let options = Options { base_port: 0, ..Options::default() };
+        let options = Options {
+            base_port: 0,
+            ..Options::default()
+        };
         let nodes = options.plan_nodes().unwrap();
-        let mut ports: Vec<_> = nodes.iter().flat_map(|n| [n.port, n.memlock_port]).collect();
+        let mut ports: Vec<_> = nodes
+            .iter()
+            .flat_map(|n| [n.port, n.memlock_port])
+            .collect();
         ports.sort_unstable();
         ports.dedup();
         assert_eq!(ports.len(), 6);
@@ -293,7 +361,11 @@ mod tests {
     fn a_taken_port_is_named() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
-        let options = Options { base_port: port, nodes: 1, ..Options::default() };
+        let options = Options {
+            base_port: port,
+            nodes: 1,
+            ..Options::default()
+        };
         let error = options.plan_nodes().unwrap_err().to_string();
         assert!(error.contains(&port.to_string()), "{error}");
     }

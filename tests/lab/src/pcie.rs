@@ -53,7 +53,10 @@ impl PcieTree {
             )));
         }
         if !(1..=8).contains(&tree.sockets) {
-            return Err(LabError::Options(format!("{} sockets: write 1 to 8", tree.sockets)));
+            return Err(LabError::Options(format!(
+                "{} sockets: write 1 to 8",
+                tree.sockets
+            )));
         }
         Ok(tree)
     }
@@ -66,14 +69,27 @@ impl PcieTree {
 
     /// All NICs on the root complex, no GPU.
     pub fn flat(rails: usize) -> PcieTree {
-        let seat = Seat { bus: "pcie.0".into(), ..Seat::default() };
-        PcieTree { sockets: 1, bridges: vec![], rails: vec![seat; rails], gpus: vec![] }
+        let seat = Seat {
+            bus: "pcie.0".into(),
+            ..Seat::default()
+        };
+        PcieTree {
+            sockets: 1,
+            bridges: vec![],
+            rails: vec![seat; rails],
+            gpus: vec![],
+        }
     }
 
     /// A server with two sockets: the first half of the rails below the first, each NIC under a PCIe switch
     /// of its own that it shares with a GPU. The last NIC's link is trained to half its width.
     pub fn two_socket(rails: usize) -> PcieTree {
-        let mut tree = PcieTree { sockets: 2, bridges: vec![], rails: vec![], gpus: vec![] };
+        let mut tree = PcieTree {
+            sockets: 2,
+            bridges: vec![],
+            rails: vec![],
+            gpus: vec![],
+        };
         for socket in 0..2 {
             // Bus numbers far enough apart for four buses below each of eight rails.
             let first_bus = 32 + 96 * socket;
@@ -100,15 +116,24 @@ impl PcieTree {
                 ),
             ]);
             let width = if rail + 1 == rails { "8" } else { "16" };
-            tree.rails.push(Seat { bus: format!("nic{rail}"), covers: link("16.0", width) });
-            tree.gpus.push(Seat { bus: format!("gpu{rail}"), covers: gpu() });
+            tree.rails.push(Seat {
+                bus: format!("nic{rail}"),
+                covers: link("16.0", width),
+            });
+            tree.gpus.push(Seat {
+                bus: format!("gpu{rail}"),
+                covers: gpu(),
+            });
         }
         tree
     }
 }
 
 fn covers(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
-    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    pairs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
 }
 
 /// A PCIe 4.0 x16 device at this speed and width.
@@ -123,7 +148,11 @@ fn link(speed: &str, width: &str) -> BTreeMap<String, String> {
 
 /// What makes the stand-in look like a GPU: NVIDIA, H100 SXM5, class 3D controller.
 fn gpu() -> BTreeMap<String, String> {
-    covers(&[("vendor", "0x10de"), ("device", "0x2330"), ("class", "0x030200")])
+    covers(&[
+        ("vendor", "0x10de"),
+        ("device", "0x2330"),
+        ("class", "0x030200"),
+    ])
 }
 
 #[cfg(test)]
@@ -133,8 +162,16 @@ mod tests {
     #[test]
     fn rails_spread_over_both_sockets() {
         let tree = PcieTree::two_socket(2);
-        assert!(tree.bridges.iter().any(|b| b.contains("id=root0,bus=socket0")));
-        assert!(tree.bridges.iter().any(|b| b.contains("id=root1,bus=socket1")));
+        assert!(
+            tree.bridges
+                .iter()
+                .any(|b| b.contains("id=root0,bus=socket0"))
+        );
+        assert!(
+            tree.bridges
+                .iter()
+                .any(|b| b.contains("id=root1,bus=socket1"))
+        );
         assert_eq!(tree.rails[1].covers["current_link_width"], "8");
         assert_eq!(tree.rails[0].covers["current_link_width"], "16");
     }
@@ -146,10 +183,14 @@ mod tests {
         let tree = PcieTree::two_socket(2);
         std::fs::write(&file, serde_json::to_string(&tree).unwrap()).unwrap();
         assert_eq!(PcieTree::named(file.to_str().unwrap(), 2).unwrap(), tree);
-        let few = PcieTree::named(file.to_str().unwrap(), 3).unwrap_err().to_string();
+        let few = PcieTree::named(file.to_str().unwrap(), 3)
+            .unwrap_err()
+            .to_string();
         assert!(few.contains("seats for 2 rails"), "{few}");
         std::fs::write(&file, r#"{"sockets": 1, "rails": [], "gpu": []}"#).unwrap();
-        let error = PcieTree::named(file.to_str().unwrap(), 0).unwrap_err().to_string();
+        let error = PcieTree::named(file.to_str().unwrap(), 0)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("`gpu`"), "{error}");
     }
 }

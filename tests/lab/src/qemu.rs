@@ -33,18 +33,32 @@ fn escape(path: &Path) -> String {
 /// Arguments that every VM of the lab has, with `cmdline` added to the kernel's.
 pub fn machine_args(accel: Accel, image: &Path, initramfs: &Path, cmdline: &str) -> Vec<String> {
     let cpu = if accel == Accel::Kvm { "host" } else { "max" };
-    let accel = if accel == Accel::Kvm { "kvm" } else { "tcg,thread=multi" };
-    let mut args: Vec<String> =
-        ["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-vga", "none"]
-            .map(String::from)
-            .to_vec();
+    let accel = if accel == Accel::Kvm {
+        "kvm"
+    } else {
+        "tcg,thread=multi"
+    };
+    let mut args: Vec<String> = [
+        "-nodefaults",
+        "-no-user-config",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-vga",
+        "none",
+    ]
+    .map(String::from)
+    .to_vec();
     for (name, value) in [
         ("-machine", "q35".to_owned()),
         ("-accel", accel.to_owned()),
         ("-cpu", cpu.to_owned()),
         ("-kernel", image.to_string_lossy().into_owned()),
         ("-initrd", initramfs.to_string_lossy().into_owned()),
-        ("-append", format!("{CMDLINE} {cmdline}").trim_end().to_owned()),
+        (
+            "-append",
+            format!("{CMDLINE} {cmdline}").trim_end().to_owned(),
+        ),
     ] {
         args.extend([name.to_owned(), value]);
     }
@@ -59,7 +73,10 @@ fn node_args(plan: &Plan, number: usize, rails: &[i32]) -> Vec<String> {
     let mut add = |name: &str, value: String| args.extend([name.to_owned(), value]);
     add("-name", format!("linerate-lab-{}", node.name));
     add("-m", plan.memory_mib.to_string());
-    add("-serial", format!("file:{}", escape(&dir.console(&node.name))));
+    add(
+        "-serial",
+        format!("file:{}", escape(&dir.console(&node.name))),
+    );
     let shares = [
         ("root", Path::new("/").to_owned()),
         ("settings", dir.share(&node.name)),
@@ -69,11 +86,20 @@ fn node_args(plan: &Plan, number: usize, rails: &[i32]) -> Vec<String> {
         let path = escape(&path);
         let more = "security_model=none,readonly=on,multidevs=remap";
         add("-fsdev", format!("local,id={tag},path={path},{more}"));
-        add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}"));
+        add(
+            "-device",
+            format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}"),
+        );
     }
     topology(plan, &mut add);
     add("-netdev", user_net(node));
-    add("-device", format!("virtio-net-pci,netdev=ssh,romfile=,mac={}", mac(0xff, number)));
+    add(
+        "-device",
+        format!(
+            "virtio-net-pci,netdev=ssh,romfile=,mac={}",
+            mac(0xff, number)
+        ),
+    );
     for (rail, (fd, seat)) in rails.iter().zip(&plan.pcie.rails).enumerate() {
         let (bus, mac) = (&seat.bus, &node.rails[rail].mac);
         add("-netdev", format!("socket,id=rail{rail},fd={fd}"));
@@ -92,15 +118,27 @@ fn node_args(plan: &Plan, number: usize, rails: &[i32]) -> Vec<String> {
 fn topology(plan: &Plan, add: &mut impl FnMut(&str, String)) {
     let sockets = plan.pcie.sockets;
     if sockets > 1 {
-        add("-smp", format!("{sockets},sockets={sockets},cores=1,threads=1"));
+        add(
+            "-smp",
+            format!("{sockets},sockets={sockets},cores=1,threads=1"),
+        );
         for n in 0..sockets {
-            let size = plan.memory_mib / sockets
-                + if n == 0 { plan.memory_mib % sockets } else { 0 };
-            add("-object", format!("memory-backend-ram,id=memory{n},size={size}M"));
-            add("-numa", format!("node,nodeid={n},cpus={n},memdev=memory{n}"));
+            let size =
+                plan.memory_mib / sockets + if n == 0 { plan.memory_mib % sockets } else { 0 };
+            add(
+                "-object",
+                format!("memory-backend-ram,id=memory{n},size={size}M"),
+            );
+            add(
+                "-numa",
+                format!("node,nodeid={n},cpus={n},memdev=memory{n}"),
+            );
         }
     }
-    plan.pcie.bridges.iter().for_each(|bridge| add("-device", bridge.clone()));
+    plan.pcie
+        .bridges
+        .iter()
+        .for_each(|bridge| add("-device", bridge.clone()));
 }
 
 /// The NIC that carries SSH: QEMU's user network, closed but for the two forwarded ports.
@@ -128,19 +166,26 @@ pub fn start(plan: &Plan, number: usize) -> Result<(Child, Vec<UnixStream>)> {
     let (console, log) = (dir.console(name), dir.qemu_log(name));
     fs::write(&console, "").map_err(LabError::file("cannot write", &console))?;
     let log = fs::File::create(&log).map_err(LabError::file("cannot make", &log))?;
-    let copy = log.try_clone().map_err(LabError::file("cannot use", plan.dir.join(name)))?;
+    let copy = log
+        .try_clone()
+        .map_err(LabError::file("cannot use", plan.dir.join(name)))?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in &plan.nodes[number - 1].rails {
-        let (our_end, their_end) = rail_sockets().map_err(LabError::file("cannot make", "a rail"))?;
+        let (our_end, their_end) =
+            rail_sockets().map_err(LabError::file("cannot make", "a rail"))?;
         ours.push(our_end);
         theirs.push(their_end);
     }
     let fds: Vec<i32> = theirs.iter().map(AsRawFd::as_raw_fd).collect();
     let mut command = command();
-    command.args(node_args(plan, number, &fds)).stdout(log).stderr(copy);
-    let child = command
-        .spawn()
-        .map_err(|source| LabError::Start { program: "setpriv".into(), source })?;
+    command
+        .args(node_args(plan, number, &fds))
+        .stdout(log)
+        .stderr(copy);
+    let child = command.spawn().map_err(|source| LabError::Start {
+        program: "setpriv".into(),
+        source,
+    })?;
     Ok((child, ours))
 }
 

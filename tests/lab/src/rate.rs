@@ -18,8 +18,12 @@ pub struct Rate(u64);
 #[error("`{0}` is not a rate: write a positive number and kbit, mbit or gbit, such as 64mbit")]
 pub struct RateError(String);
 
-const UNITS: [(&str, u64); 4] =
-    [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
+const UNITS: [(&str, u64); 4] = [
+    ("gbit", 1_000_000_000),
+    ("mbit", 1_000_000),
+    ("kbit", 1_000),
+    ("bit", 1),
+];
 
 impl Rate {
     /// A rate of `bits` per second; `None` for zero, which would be a cut link.
@@ -46,7 +50,10 @@ impl Rate {
     /// The largest unit that this rate is a whole multiple of.
     fn unit(self) -> (&'static str, u64) {
         let names = ["Gb", "Mb", "kb", "b"];
-        let at = UNITS.iter().position(|(_, size)| self.0.is_multiple_of(*size)).unwrap_or(3);
+        let at = UNITS
+            .iter()
+            .position(|(_, size)| self.0.is_multiple_of(*size))
+            .unwrap_or(3);
         (names[at], UNITS[at].1)
     }
 }
@@ -57,8 +64,10 @@ impl FromStr for Rate {
     fn from_str(text: &str) -> Result<Rate, RateError> {
         let error = || RateError(text.to_owned());
         let lower = text.trim().to_ascii_lowercase();
-        let (unit, size) =
-            UNITS.iter().find(|(unit, _)| lower.ends_with(unit)).ok_or_else(error)?;
+        let (unit, size) = UNITS
+            .iter()
+            .find(|(unit, _)| lower.ends_with(unit))
+            .ok_or_else(error)?;
         let number = lower[..lower.len() - unit.len()].trim_end();
         if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
             return Err(error());
@@ -74,7 +83,10 @@ impl FromStr for Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = UNITS.iter().position(|(_, size)| self.0.is_multiple_of(*size)).unwrap_or(3);
+        let at = UNITS
+            .iter()
+            .position(|(_, size)| self.0.is_multiple_of(*size))
+            .unwrap_or(3);
         write!(f, "{}{}", self.0 / UNITS[at].1, UNITS[at].0)
     }
 }
@@ -106,14 +118,19 @@ mod tests {
             ("1kbit", 1_000),
             ("9bit", 9),
         ] {
-            assert_eq!(text.parse::<Rate>().unwrap().bits_per_second(), bits, "{text}");
+            assert_eq!(
+                text.parse::<Rate>().unwrap().bits_per_second(),
+                bits,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn what_is_no_rate_is_refused() {
-        for text in ["", "64", "mbit", "-3mbit", "0mbit", "1e9mbit", "NaNmbit", "infgbit", "3 mbyte"]
-        {
+        for text in [
+            "", "64", "mbit", "-3mbit", "0mbit", "1e9mbit", "NaNmbit", "infgbit", "3 mbyte",
+        ] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
     }

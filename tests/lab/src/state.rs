@@ -143,9 +143,17 @@ fn make_key(path: &Path, kind: &str, comment: &str) -> Result<()> {
         return Ok(());
     }
     // 2048 bits are enough for a key that opens a lab on loopback, and are made in no time.
-    let bits = if kind == "rsa" { vec!["-b", "2048"] } else { vec![] };
+    let bits = if kind == "rsa" {
+        vec!["-b", "2048"]
+    } else {
+        vec![]
+    };
     let mut keygen = tool::command("ssh-keygen");
-    keygen.args(["-q", "-N", "", "-t", kind, "-C", comment]).args(bits).arg("-f").arg(path);
+    keygen
+        .args(["-q", "-N", "", "-t", kind, "-C", comment])
+        .args(bits)
+        .arg("-f")
+        .arg(path);
     // ssh-keygen asks before it replaces half of a pair.
     for old in [path.to_owned(), path.with_extension("pub")] {
         let _ = fs::remove_file(old);
@@ -156,7 +164,10 @@ fn make_key(path: &Path, kind: &str, comment: &str) -> Result<()> {
 fn known_host_lines(node: &NodePlan, public_key: &str) -> String {
     let key: Vec<&str> = public_key.split_whitespace().take(2).collect();
     let key = key.join(" ");
-    format!("[127.0.0.1]:{} {key}\n[127.0.0.1]:{} {key}\n", node.port, node.memlock_port)
+    format!(
+        "[127.0.0.1]:{} {key}\n[127.0.0.1]:{} {key}\n",
+        node.port, node.memlock_port
+    )
 }
 
 /// `/etc/hosts` lines: each node's name on each rail.
@@ -189,11 +200,19 @@ fn settings(node: &NodePlan, number: usize) -> String {
 fn covers(plan: &Plan) -> String {
     let rails = plan.nodes.first().map_or(0, |node| node.rails.len());
     let lines = |slot: String, seat: &Seat| -> String {
-        seat.covers.iter().map(|(name, value)| format!("{slot} {name} {value}\n")).collect()
+        seat.covers
+            .iter()
+            .map(|(name, value)| format!("{slot} {name} {value}\n"))
+            .collect()
     };
     let nics = plan.pcie.rails.iter().take(rails).enumerate();
     let nics = nics.map(|(n, seat)| lines(format!("rail{n}"), seat));
-    let gpus = plan.pcie.gpus.iter().enumerate().map(|(n, seat)| lines(format!("gpu{n}"), seat));
+    let gpus = plan
+        .pcie
+        .gpus
+        .iter()
+        .enumerate()
+        .map(|(n, seat)| lines(format!("gpu{n}"), seat));
     nics.chain(gpus).collect()
 }
 
@@ -202,7 +221,11 @@ fn cluster_toml(plan: &Plan) -> String {
     let dir = StateDir::new(&plan.dir);
     let quoted = |path: PathBuf| format!("{:?}", path.to_string_lossy());
     let last = plan.nodes.len();
-    let list = if last == 1 { "node01".to_owned() } else { format!("node[01-{last:02}]") };
+    let list = if last == 1 {
+        "node01".to_owned()
+    } else {
+        format!("node[01-{last:02}]")
+    };
     let mut text = format!("# Written by linerate-lab.\nnodes = [\"{list}\"]\n");
     for node in &plan.nodes {
         text.push_str(&format!(
@@ -213,7 +236,12 @@ fn cluster_toml(plan: &Plan) -> String {
     let devices: Vec<String> = plan
         .nodes
         .first()
-        .map(|node| node.rails.iter().map(|nic| format!("\"{}\"", nic.device)).collect())
+        .map(|node| {
+            node.rails
+                .iter()
+                .map(|nic| format!("\"{}\"", nic.device))
+                .collect()
+        })
         .unwrap_or_default();
     text.push_str(&format!(
         "\n[ssh]\nuser = \"operator\"\nidentity_files = [{}]\nagent = false\nknown_hosts = [{}]\n\
@@ -224,7 +252,10 @@ fn cluster_toml(plan: &Plan) -> String {
         devices.join(", "),
     ));
     if let Some(rate) = plan.rate {
-        text.push_str(&format!("\n[expect]\nline_rate = \"{}\"\n", rate.to_config()));
+        text.push_str(&format!(
+            "\n[expect]\nline_rate = \"{}\"\n",
+            rate.to_config()
+        ));
     }
     text
 }

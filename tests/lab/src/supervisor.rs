@@ -60,7 +60,8 @@ pub fn serve(dir: &Path) -> Result<()> {
     let _ = nix::unistd::setsid();
     let dir = StateDir::new(dir);
     let lock = fs::File::create(dir.lock()).map_err(LabError::file("cannot make", dir.lock()))?;
-    lock.try_lock().map_err(|_| LabError::Supervisor("a lab is up in this directory".into()))?;
+    lock.try_lock()
+        .map_err(|_| LabError::Supervisor("a lab is up in this directory".into()))?;
     let text = fs::read(dir.plan_json()).map_err(LabError::file("cannot read", dir.plan_json()))?;
     let plan: Plan = serde_json::from_slice(&text)
         .map_err(|e| LabError::Supervisor(format!("plan.json: {e}")))?;
@@ -77,7 +78,9 @@ pub fn serve(dir: &Path) -> Result<()> {
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
     let started = thread::Builder::new().name(name.to_owned()).spawn(work);
-    started.map(|_| ()).map_err(|e| LabError::Supervisor(format!("cannot start a thread: {e}")))
+    started
+        .map(|_| ())
+        .map_err(|e| LabError::Supervisor(format!("cannot start a thread: {e}")))
 }
 
 /// Gives each connection a thread.
@@ -91,7 +94,10 @@ fn accept_all(listener: &UnixListener, events: &Sender<Event>) {
 /// Answers one connection; its end ends the lab if it held it.
 fn answer_all(stream: &UnixStream, events: &Sender<Event>) {
     let mut held = false;
-    for line in BufReader::new(stream).lines().map_while(std::result::Result::ok) {
+    for line in BufReader::new(stream)
+        .lines()
+        .map_while(std::result::Result::ok)
+    {
         let reply = match serde_json::from_str::<Request>(&line) {
             Err(e) => Reply::Refused(format!("not a request: {e}")),
             Ok(request) => {
@@ -104,7 +110,9 @@ fn answer_all(stream: &UnixStream, events: &Sender<Event>) {
                 }
             }
         };
-        let Ok(mut text) = serde_json::to_string(&reply) else { break };
+        let Ok(mut text) = serde_json::to_string(&reply) else {
+            break;
+        };
         text.push('\n');
         let mut to = stream;
         if to.write_all(text.as_bytes()).is_err() {
@@ -171,7 +179,9 @@ impl Supervisor {
             Request::Status | Request::Hold | Request::Release | Request::Down => Ok(()),
             Request::Fault(fault) => self.add_fault(fault),
             Request::Heal(fault) => self.heal(fault.as_ref()),
-            Request::Kill(name) => self.index(&name).map(|index| self.kill(index, Phase::Stopped)),
+            Request::Kill(name) => self
+                .index(&name)
+                .map(|index| self.kill(index, Phase::Stopped)),
             Request::Start(name) => self.index(&name).and_then(|index| self.start(index)),
         };
         match result {
@@ -186,7 +196,12 @@ impl Supervisor {
     }
 
     fn add_fault(&mut self, fault: Fault) -> Result<()> {
-        check_fault(&fault, self.nodes.len(), self.switches.len(), self.plan.rate)?;
+        check_fault(
+            &fault,
+            self.nodes.len(),
+            self.switches.len(),
+            self.plan.rate,
+        )?;
         self.faults.retain(|other| *other != fault);
         self.faults.push(fault);
         self.set_links();
@@ -281,7 +296,10 @@ impl Supervisor {
             let Some(status) = ended else { continue };
             let log = self.dir.qemu_log(&self.plan.nodes[index].name);
             let said = tool::tail(&fs::read_to_string(log).unwrap_or_default(), 3);
-            self.kill(index, Phase::Failed(format!("its QEMU ended ({status}) {said}")));
+            self.kill(
+                index,
+                Phase::Failed(format!("its QEMU ended ({status}) {said}")),
+            );
             self.write_lab_json();
         }
     }
@@ -311,7 +329,11 @@ impl Supervisor {
                 phase: node.phase.clone(),
                 pid: node.child.as_ref().map(Child::id),
                 boot_s: node.boot_s,
-                counters: self.switches.iter().map(|switch| switch.counters(index)).collect(),
+                counters: self
+                    .switches
+                    .iter()
+                    .map(|switch| switch.counters(index))
+                    .collect(),
             }
         };
         Status {

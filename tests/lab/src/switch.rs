@@ -93,7 +93,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Switch {
     /// A switch with this many ports, nothing connected, no link shaped.
     pub fn new(ports: usize) -> Switch {
-        Switch { ports: (0..ports).map(|_| Port::default()).collect(), table: Arc::default() }
+        Switch {
+            ports: (0..ports).map(|_| Port::default()).collect(),
+            table: Arc::default(),
+        }
     }
 
     /// Sets what one direction of a port's link does from now on.
@@ -125,26 +128,37 @@ impl Switch {
         let writing = socket.try_clone()?;
         let connection = {
             let mut queue = lock(&self.ports[port].queue);
-            *queue = Queue { connection: queue.connection + 1, connected: true, ..Queue::default() };
+            *queue = Queue {
+                connection: queue.connection + 1,
+                connected: true,
+                ..Queue::default()
+            };
             queue.connection
         };
         self.ports[port].changed.notify_all();
         let (reader, writer) = (self.clone(), self.clone());
-        thread::Builder::new().name(format!("port{port}-tx")).spawn(move || {
-            reader.read_all(port, socket);
-            reader.disconnect(port, connection);
-        })?;
-        thread::Builder::new().name(format!("port{port}-rx")).spawn(move || {
-            writer.write_all(port, connection, writing);
-            writer.disconnect(port, connection);
-        })?;
+        thread::Builder::new()
+            .name(format!("port{port}-tx"))
+            .spawn(move || {
+                reader.read_all(port, socket);
+                reader.disconnect(port, connection);
+            })?;
+        thread::Builder::new()
+            .name(format!("port{port}-rx"))
+            .spawn(move || {
+                writer.write_all(port, connection, writing);
+                writer.disconnect(port, connection);
+            })?;
         Ok(())
     }
 
     fn disconnect(&self, port: usize, connection: u64) {
         let mut queue = lock(&self.ports[port].queue);
         if queue.connection == connection {
-            *queue = Queue { connection, ..Queue::default() };
+            *queue = Queue {
+                connection,
+                ..Queue::default()
+            };
         }
         drop(queue);
         self.ports[port].changed.notify_all();
@@ -155,7 +169,9 @@ impl Switch {
         let mut from = BufReader::new(socket);
         let mut bucket = Bucket::new(Instant::now());
         while let Ok(Some(frame)) = read_frame(&mut from) {
-            self.ports[port].tx_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+            self.ports[port]
+                .tx_bytes
+                .fetch_add(frame.len() as u64, Ordering::Relaxed);
             match self.pass(port, Direction::Tx, &mut bucket, frame.len()) {
                 Some(delay) => self.forward(port, frame, delay),
                 None => self.drop_frame(port),
@@ -186,7 +202,11 @@ impl Switch {
 
     fn link(&self, port: usize, direction: Direction) -> Link {
         let links = *lock(&self.ports[port].links);
-        if direction == Direction::Rx { links.rx } else { links.tx }
+        if direction == Direction::Rx {
+            links.rx
+        } else {
+            links.tx
+        }
     }
 
     fn drop_frame(&self, port: usize) {
@@ -201,7 +221,11 @@ impl Switch {
             if !is_group(&from) {
                 table.insert(from, port);
             }
-            if is_group(&to) { None } else { table.get(&to).copied() }
+            if is_group(&to) {
+                None
+            } else {
+                table.get(&to).copied()
+            }
         };
         match known {
             Some(target) if target == port => {}
@@ -237,14 +261,19 @@ impl Switch {
     fn write_all(&self, port: usize, connection: u64, mut socket: UnixStream) {
         let mut bucket = Bucket::new(Instant::now());
         while let Some(frame) = self.next(port, connection) {
-            if self.pass(port, Direction::Rx, &mut bucket, frame.len()).is_none() {
+            if self
+                .pass(port, Direction::Rx, &mut bucket, frame.len())
+                .is_none()
+            {
                 self.drop_frame(port);
                 continue;
             }
             if write_frame(&mut socket, &frame).is_err() {
                 return;
             }
-            self.ports[port].rx_bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+            self.ports[port]
+                .rx_bytes
+                .fetch_add(frame.len() as u64, Ordering::Relaxed);
         }
     }
 
@@ -268,9 +297,14 @@ impl Switch {
                 return Some(first.frame);
             }
             queue = if wait == Duration::MAX {
-                port.changed.wait(queue).unwrap_or_else(PoisonError::into_inner)
+                port.changed
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner)
             } else {
-                port.changed.wait_timeout(queue, wait).unwrap_or_else(PoisonError::into_inner).0
+                port.changed
+                    .wait_timeout(queue, wait)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
             };
         }
     }
@@ -297,7 +331,9 @@ mod tests {
 
     /// What arrives next, by its fill; a test that waits for what never comes fails here.
     fn arrives(socket: &mut UnixStream) -> u8 {
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         *read_frame(socket).unwrap().unwrap().last().unwrap()
     }
 
@@ -339,7 +375,10 @@ mod tests {
     #[test]
     fn a_cut_link_passes_nothing_until_it_is_healed() {
         let (switch, mut ends) = switch(2);
-        let cut = Link { cut: true, ..Link::default() };
+        let cut = Link {
+            cut: true,
+            ..Link::default()
+        };
         switch.set_link(0, Direction::Tx, cut);
         send(&mut ends[0], ALL, A, 1);
         // The other direction still works, and shows that the frame above had its chance.
@@ -356,7 +395,14 @@ mod tests {
     #[test]
     fn a_link_that_loses_everything_loses_it_in_its_direction() {
         let (switch, mut ends) = switch(2);
-        switch.set_link(1, Direction::Rx, Link { loss: 1.0, ..Link::default() });
+        switch.set_link(
+            1,
+            Direction::Rx,
+            Link {
+                loss: 1.0,
+                ..Link::default()
+            },
+        );
         send(&mut ends[0], ALL, A, 1);
         while switch.counters(1).dropped_frames == 0 {
             thread::yield_now();
@@ -370,10 +416,20 @@ mod tests {
     fn a_delayed_frame_comes_late_and_in_order() {
         let (switch, mut ends) = switch(2);
         let delay = Duration::from_millis(30);
-        switch.set_link(0, Direction::Tx, Link { delay, ..Link::default() });
+        switch.set_link(
+            0,
+            Direction::Tx,
+            Link {
+                delay,
+                ..Link::default()
+            },
+        );
         let start = Instant::now();
         (1..=5).for_each(|fill| send(&mut ends[0], ALL, A, fill));
-        assert_eq!((0..5).map(|_| arrives(&mut ends[1])).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+        assert_eq!(
+            (0..5).map(|_| arrives(&mut ends[1])).collect::<Vec<_>>(),
+            [1, 2, 3, 4, 5]
+        );
         assert!(start.elapsed() >= delay);
     }
 
@@ -381,7 +437,14 @@ mod tests {
     fn a_shaped_link_holds_back_and_loses_nothing() {
         let (switch, mut ends) = switch(2);
         let rate = Some("100mbit".parse().unwrap());
-        switch.set_link(0, Direction::Both, Link { rate, ..Link::default() });
+        switch.set_link(
+            0,
+            Direction::Both,
+            Link {
+                rate,
+                ..Link::default()
+            },
+        );
         let mut sender = ends[0].try_clone().unwrap();
         let sending = thread::spawn(move || {
             (0..3000u32).for_each(|n| send(&mut sender, ALL, A, n as u8));
@@ -390,13 +453,19 @@ mod tests {
             assert_eq!(arrives(&mut ends[1]), n as u8);
         }
         sending.join().unwrap();
-        assert_eq!(switch.counters(0).dropped_frames + switch.counters(1).dropped_frames, 0);
+        assert_eq!(
+            switch.counters(0).dropped_frames + switch.counters(1).dropped_frames,
+            0
+        );
     }
 
     #[test]
     fn a_port_can_be_connected_again() {
         let (switch, mut ends) = switch(2);
-        drop(std::mem::replace(&mut ends[1], UnixStream::pair().unwrap().0));
+        drop(std::mem::replace(
+            &mut ends[1],
+            UnixStream::pair().unwrap().0,
+        ));
         let (ours, theirs) = UnixStream::pair().unwrap();
         switch.connect(1, ours).unwrap();
         ends[1] = theirs;
@@ -411,7 +480,9 @@ mod tests {
         ends[0].write_all(&u32::MAX.to_be_bytes()).unwrap();
         send(&mut ends[1], ALL, B, 4);
         assert_eq!(arrives(&mut ends[2]), 4);
-        ends[0].set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        ends[0]
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         let mut rest = Vec::new();
         ends[0].read_to_end(&mut rest).unwrap();
     }

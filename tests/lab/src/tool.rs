@@ -12,7 +12,10 @@ const MORE_PATH: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(find(program).unwrap_or_else(|| program.into()));
     let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{path}:{MORE_PATH}")).env("LC_ALL", "C").stdin(Stdio::null());
+    command
+        .env("PATH", format!("{path}:{MORE_PATH}"))
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null());
     command
 }
 
@@ -35,13 +38,19 @@ fn is_executable(file: &Path) -> bool {
 /// When it cannot be started or fails, with the end of its error output.
 pub fn output(command: &mut Command) -> Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let done: Output = command.output().map_err(|source| LabError::Start { program, source })?;
+    let done: Output = command
+        .output()
+        .map_err(|source| LabError::Start { program, source })?;
     if done.status.success() {
         return Ok(done.stdout);
     }
     let words = command.get_args().map(|a| a.to_string_lossy().into_owned());
-    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
-    let line: Vec<_> = std::iter::once(name.to_string_lossy().into_owned()).chain(words).collect();
+    let name = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or_default();
+    let line: Vec<_> = std::iter::once(name.to_string_lossy().into_owned())
+        .chain(words)
+        .collect();
     Err(LabError::Program {
         command: line.join(" "),
         status: done.status.to_string(),

@@ -18,7 +18,11 @@ const FAIL: &str = "LAB FAIL ";
 ///
 /// # Errors
 /// What the node did not do.
-pub fn until_up(console: &Path, ports: &[u16], stop: &dyn Fn() -> bool) -> Result<(), String> {
+pub fn until_up(
+    console: &Path,
+    ports: &[u16],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<(), String> {
     let end = Instant::now() + BOOT_DEADLINE;
     loop {
         let text = fs::read(console).unwrap_or_default();
@@ -31,15 +35,25 @@ pub fn until_up(console: &Path, ports: &[u16], stop: &dyn Fn() -> bool) -> Resul
         }
         pause(end, stop, "its boot did not end in time")?;
     }
-    for port in ports {
-        while !shows_banner(*port) {
-            pause(end, stop, &format!("no SSH banner on port {port} in time"))?;
-        }
-    }
-    Ok(())
+    // Side by side: greeting takes an emulated sshd more than a second.
+    thread::scope(|scope| {
+        let greets = |port: u16| {
+            while !shows_banner(port) {
+                pause(end, stop, &format!("no SSH banner on port {port} in time"))?;
+            }
+            Ok(())
+        };
+        let waits: Vec<_> = ports
+            .iter()
+            .map(|port| scope.spawn(move || greets(*port)))
+            .collect();
+        waits
+            .into_iter()
+            .try_for_each(|wait| wait.join().unwrap_or(Ok(())))
+    })
 }
 
-fn pause(end: Instant, stop: &dyn Fn() -> bool, why: &str) -> Result<(), String> {
+fn pause(end: Instant, stop: &(dyn Fn() -> bool + Sync), why: &str) -> Result<(), String> {
     if stop() || Instant::now() > end {
         return Err(why.to_owned());
     }
@@ -49,9 +63,13 @@ fn pause(end: Instant, stop: &dyn Fn() -> bool, why: &str) -> Result<(), String>
 
 /// Whether an SSH server greets on this port; QEMU accepts connections before any server listens.
 pub fn shows_banner(port: u16) -> bool {
-    let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { return false };
+    let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else {
+        return false;
+    };
     let mut banner = [0; 4];
-    stream.set_read_timeout(Some(Duration::from_secs(10))).is_ok()
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .is_ok()
         && stream.read_exact(&mut banner).is_ok()
         && &banner == b"SSH-"
 }
@@ -83,7 +101,12 @@ mod tests {
         let serving = thread::spawn(move || {
             // The first connection is closed without a word, as QEMU does before sshd listens.
             drop(listener.accept().unwrap());
-            listener.accept().unwrap().0.write_all(b"SSH-2.0-x\r\n").unwrap();
+            listener
+                .accept()
+                .unwrap()
+                .0
+                .write_all(b"SSH-2.0-x\r\n")
+                .unwrap();
         });
         until_up(file.path(), &[port], &|| false).unwrap();
         serving.join().unwrap();
