@@ -24,6 +24,9 @@ use crate::switch::Switch;
 use crate::tool;
 use crate::watch;
 
+/// How often QEMUs that ended by themselves are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
 /// What reaches the thread that owns the state.
 enum Event {
     /// A request, and where its answer goes; `None` when nobody waits for it.
@@ -150,8 +153,14 @@ impl Supervisor {
     /// Serves until the lab is to end.
     fn run(&mut self, inbox: &Receiver<Event>) {
         self.write_lab_json();
+        let mut looked = Instant::now();
         loop {
-            match inbox.recv_timeout(Duration::from_millis(500)) {
+            // Also while requests come in faster than the time-out below.
+            if looked.elapsed() >= LOOK_EVERY {
+                self.look_for_ended();
+                looked = Instant::now();
+            }
+            match inbox.recv_timeout(LOOK_EVERY) {
                 Ok(Event::Asked(Request::Down, to)) => {
                     self.end();
                     let _ = to.map(|to| to.send(Reply::Done(Box::new(self.status()))));
@@ -168,7 +177,7 @@ impl Supervisor {
                     let _ = to.map(|to| to.send(reply));
                 }
                 Ok(Event::Watched(index, boot, result)) => self.watched(index, boot, result),
-                Err(RecvTimeoutError::Timeout) => self.look_for_ended(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return self.end(),
             }
         }
