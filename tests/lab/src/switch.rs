@@ -1,0 +1,489 @@
+//! The rail switch: one Ethernet segment between the VMs' NICs of one rail, and the place where links are
+//! shaped, lose frames, delay them or are cut.
+//!
+//! Each port has a thread for each direction. The one that reads (tx, from the node) waits for its rate
+//! before it hands a frame on, and simply stops reading meanwhile: QEMU then stops taking packets from the
+//! guest, so a slow link holds back and loses nothing. The one that writes (rx, to the node) waits for the
+//! rate of its own direction. Between them each port has one queue of frames to it, long enough that a slow
+//! receiver does not soon hold back what the same sender owes others, acknowledgements above all.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::io::{self, BufReader};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bucket::Bucket;
+use crate::fault::{Direction, Link};
+use crate::frame::{Frame, Mac, destination, is_group, read_frame, source, write_frame};
+
+/// Bytes queued to one port before senders to it are held back: two windows of soft-RoCE, which keeps at
+/// most 128 packets of 4 KiB unacknowledged for a queue pair.
+const QUEUE_BYTES: usize = 1 << 20;
+
+/// How long a full queue holds a sender back before a frame is dropped: a node that takes nothing for so
+/// long hangs, and must not take the other nodes with it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The longest sleep of a shaper, so that a fault that is healed takes effect at once.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// One rail's switch. Clones share it; threads end when their node's socket does.
+#[derive(Clone)]
+pub struct Switch {
+    ports: Arc<[Port]>,
+    table: Arc<Mutex<HashMap<Mac, usize>>>,
+}
+
+/// Bytes and frames that crossed a port since the switch started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Counters {
+    /// Bytes taken from the node, Ethernet header included.
+    pub tx_bytes: u64,
+    /// Bytes given to the node.
+    pub rx_bytes: u64,
+    /// Frames dropped on either way: lost, cut, or to a node that takes nothing.
+    pub dropped_frames: u64,
+}
+
+#[derive(Default)]
+struct Port {
+    links: Mutex<Links>,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    tx_bytes: AtomicU64,
+    rx_bytes: AtomicU64,
+    dropped: AtomicU64,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Links {
+    tx: Link,
+    rx: Link,
+}
+
+#[derive(Default)]
+struct Queue {
+    frames: BinaryHeap<Reverse<Queued>>,
+    bytes: usize,
+    pushed: u64,
+    /// Counts connections of this port, so that threads of an earlier one notice that they are past.
+    connection: u64,
+    connected: bool,
+}
+
+/// Ordered by when it may leave, then by arrival: frames of one sender keep their order.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Queued {
+    due: Instant,
+    number: u64,
+    frame: Frame,
+}
+
+/// A thread that panicked while it held a lock left counters and frames, none of them half written.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Switch {
+    /// A switch with this many ports, nothing connected, no link shaped.
+    pub fn new(ports: usize) -> Switch {
+        Switch {
+            ports: (0..ports).map(|_| Port::default()).collect(),
+            table: Arc::default(),
+        }
+    }
+
+    /// Sets what one direction of a port's link does from now on.
+    pub fn set_link(&self, port: usize, direction: Direction, link: Link) {
+        let mut links = lock(&self.ports[port].links);
+        if direction != Direction::Rx {
+            links.tx = link;
+        }
+        if direction != Direction::Tx {
+            links.rx = link;
+        }
+    }
+
+    /// What crossed a port so far.
+    pub fn counters(&self, port: usize) -> Counters {
+        let port = &self.ports[port];
+        Counters {
+            tx_bytes: port.tx_bytes.load(Ordering::Relaxed),
+            rx_bytes: port.rx_bytes.load(Ordering::Relaxed),
+            dropped_frames: port.dropped.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Connects a port to the socket of a QEMU NIC, in place of what was connected before.
+    ///
+    /// # Errors
+    /// When the socket cannot be cloned or a thread cannot be started.
+    pub fn connect(&self, port: usize, socket: UnixStream) -> io::Result<()> {
+        let writing = socket.try_clone()?;
+        let connection = {
+            let mut queue = lock(&self.ports[port].queue);
+            *queue = Queue {
+                connection: queue.connection + 1,
+                connected: true,
+                ..Queue::default()
+            };
+            queue.connection
+        };
+        self.ports[port].changed.notify_all();
+        let (reader, writer) = (self.clone(), self.clone());
+        thread::Builder::new()
+            .name(format!("port{port}-tx"))
+            .spawn(move || {
+                reader.read_all(port, socket);
+                reader.disconnect(port, connection);
+            })?;
+        thread::Builder::new()
+            .name(format!("port{port}-rx"))
+            .spawn(move || {
+                writer.write_all(port, connection, writing);
+                writer.disconnect(port, connection);
+            })?;
+        Ok(())
+    }
+
+    fn disconnect(&self, port: usize, connection: u64) {
+        let mut queue = lock(&self.ports[port].queue);
+        if queue.connection == connection {
+            *queue = Queue {
+                connection,
+                ..Queue::default()
+            };
+        }
+        drop(queue);
+        self.ports[port].changed.notify_all();
+    }
+
+    /// From the node: shape, lose, learn, hand on, until its socket ends.
+    fn read_all(&self, port: usize, socket: UnixStream) {
+        let mut from = BufReader::new(socket);
+        let mut bucket = Bucket::new(Instant::now());
+        while let Ok(Some(frame)) = read_frame(&mut from) {
+            self.ports[port]
+                .tx_bytes
+                .fetch_add(frame.len() as u64, Ordering::Relaxed);
+            match self.pass(port, Direction::Tx, &mut bucket, frame.len()) {
+                Some(delay) => self.forward(port, frame, delay),
+                None => self.drop_frame(port),
+            }
+        }
+    }
+
+    /// Waits until the link lets this many bytes through. The delay to add, or `None` for a frame lost.
+    fn pass(
+        &self,
+        port: usize,
+        direction: Direction,
+        bucket: &mut Bucket,
+        bytes: usize,
+    ) -> Option<Duration> {
+        loop {
+            let link = self.link(port, direction);
+            if link.cut {
+                return None;
+            }
+            match bucket.take(link.rate, bytes, Instant::now()) {
+                Ok(()) if link.loss > 0.0 && fastrand::f64() < link.loss => return None,
+                Ok(()) => return Some(link.delay),
+                Err(wait) => thread::sleep(wait.min(SLICE)),
+            }
+        }
+    }
+
+    fn link(&self, port: usize, direction: Direction) -> Link {
+        let links = *lock(&self.ports[port].links);
+        if direction == Direction::Rx {
+            links.rx
+        } else {
+            links.tx
+        }
+    }
+
+    fn drop_frame(&self, port: usize) {
+        self.ports[port].dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sends a frame to the port where its destination was last seen, or to all others.
+    fn forward(&self, port: usize, frame: Frame, delay: Duration) {
+        let (to, from) = (destination(&frame), source(&frame));
+        let known = {
+            let mut table = lock(&self.table);
+            if !is_group(&from) {
+                table.insert(from, port);
+            }
+            if is_group(&to) {
+                None
+            } else {
+                table.get(&to).copied()
+            }
+        };
+        match known {
+            Some(target) if target == port => {}
+            Some(target) => self.push(target, frame, delay, PATIENCE),
+            None => (0..self.ports.len())
+                .filter(|target| *target != port)
+                .for_each(|target| self.push(target, frame.clone(), delay, Duration::ZERO)),
+        }
+    }
+
+    /// Queues a frame to a port, waiting at most `patience` for room.
+    fn push(&self, port: usize, frame: Frame, delay: Duration, patience: Duration) {
+        let due = Instant::now() + delay + self.link(port, Direction::Rx).delay;
+        let target = &self.ports[port];
+        let full = |queue: &mut Queue| queue.connected && queue.bytes >= QUEUE_BYTES;
+        let (mut queue, _) = target
+            .changed
+            .wait_timeout_while(lock(&target.queue), patience, full)
+            .unwrap_or_else(PoisonError::into_inner);
+        if !queue.connected || queue.bytes >= QUEUE_BYTES {
+            drop(queue);
+            return self.drop_frame(port);
+        }
+        queue.bytes += frame.len();
+        queue.pushed += 1;
+        let number = queue.pushed;
+        queue.frames.push(Reverse(Queued { due, number, frame }));
+        drop(queue);
+        target.changed.notify_all();
+    }
+
+    /// To the node: each frame when it is due, at the rate of this direction.
+    fn write_all(&self, port: usize, connection: u64, mut socket: UnixStream) {
+        let mut bucket = Bucket::new(Instant::now());
+        while let Some(frame) = self.next(port, connection) {
+            if self
+                .pass(port, Direction::Rx, &mut bucket, frame.len())
+                .is_none()
+            {
+                self.drop_frame(port);
+                continue;
+            }
+            if write_frame(&mut socket, &frame).is_err() {
+                return;
+            }
+            self.ports[port]
+                .rx_bytes
+                .fetch_add(frame.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// The next frame that is due, waiting for it; `None` once this connection is past.
+    fn next(&self, port: usize, connection: u64) -> Option<Frame> {
+        let port = &self.ports[port];
+        let mut queue = lock(&port.queue);
+        loop {
+            if queue.connection != connection || !queue.connected {
+                return None;
+            }
+            let wait = match queue.frames.peek() {
+                Some(Reverse(first)) => first.due.saturating_duration_since(Instant::now()),
+                None => Duration::MAX,
+            };
+            if wait.is_zero() {
+                let Reverse(first) = queue.frames.pop()?;
+                queue.bytes -= first.frame.len();
+                drop(queue);
+                port.changed.notify_all();
+                return Some(first.frame);
+            }
+            queue = if wait == Duration::MAX {
+                port.changed
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner)
+            } else {
+                port.changed
+                    .wait_timeout(queue, wait)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Mac = [0x52, 0x54, 0, 0, 0, 1];
+    const B: Mac = [0x52, 0x54, 0, 0, 0, 2];
+    const C: Mac = [0x52, 0x54, 0, 0, 0, 3];
+    const ALL: Mac = [0xff; 6];
+
+    fn frame(to: Mac, from: Mac, fill: u8) -> Vec<u8> {
+        let mut frame = [&to[..], &from[..]].concat();
+        frame.resize(80, fill);
+        frame
+    }
+
+    fn send(socket: &mut UnixStream, to: Mac, from: Mac, fill: u8) {
+        write_frame(socket, &frame(to, from, fill)).unwrap();
+    }
+
+    /// What arrives next, by its fill; a test that waits for what never comes fails here.
+    fn arrives(socket: &mut UnixStream) -> u8 {
+        socket
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        *read_frame(socket).unwrap().unwrap().last().unwrap()
+    }
+
+    fn switch(ports: usize) -> (Switch, Vec<UnixStream>) {
+        let switch = Switch::new(ports);
+        let ends = (0..ports)
+            .map(|port| {
+                let (ours, theirs) = UnixStream::pair().unwrap();
+                switch.connect(port, ours).unwrap();
+                theirs
+            })
+            .collect();
+        (switch, ends)
+    }
+
+    #[test]
+    fn a_broadcast_reaches_all_others_and_teaches_where_its_sender_is() {
+        let (_switch, mut ends) = switch(3);
+        send(&mut ends[0], ALL, A, 1);
+        assert_eq!((arrives(&mut ends[1]), arrives(&mut ends[2])), (1, 1));
+        // The answer goes to A alone: C's next frame is the broadcast after it.
+        send(&mut ends[1], A, B, 2);
+        assert_eq!(arrives(&mut ends[0]), 2);
+        send(&mut ends[1], ALL, B, 3);
+        assert_eq!((arrives(&mut ends[0]), arrives(&mut ends[2])), (3, 3));
+    }
+
+    #[test]
+    fn an_unknown_destination_is_flooded_and_a_moved_one_followed() {
+        let (_switch, mut ends) = switch(3);
+        send(&mut ends[0], C, A, 1);
+        assert_eq!((arrives(&mut ends[1]), arrives(&mut ends[2])), (1, 1));
+        send(&mut ends[1], ALL, A, 2);
+        assert_eq!((arrives(&mut ends[0]), arrives(&mut ends[2])), (2, 2));
+        send(&mut ends[2], A, C, 3);
+        assert_eq!(arrives(&mut ends[1]), 3);
+    }
+
+    #[test]
+    fn a_cut_link_passes_nothing_until_it_is_healed() {
+        let (switch, mut ends) = switch(2);
+        let cut = Link {
+            cut: true,
+            ..Link::default()
+        };
+        switch.set_link(0, Direction::Tx, cut);
+        send(&mut ends[0], ALL, A, 1);
+        // The other direction still works, and shows that the frame above had its chance.
+        send(&mut ends[1], ALL, B, 2);
+        assert_eq!(arrives(&mut ends[0]), 2);
+        while switch.counters(0).dropped_frames == 0 {
+            thread::yield_now();
+        }
+        switch.set_link(0, Direction::Both, Link::default());
+        send(&mut ends[0], ALL, A, 3);
+        assert_eq!(arrives(&mut ends[1]), 3);
+    }
+
+    #[test]
+    fn a_link_that_loses_everything_loses_it_in_its_direction() {
+        let (switch, mut ends) = switch(2);
+        switch.set_link(
+            1,
+            Direction::Rx,
+            Link {
+                loss: 1.0,
+                ..Link::default()
+            },
+        );
+        send(&mut ends[0], ALL, A, 1);
+        while switch.counters(1).dropped_frames == 0 {
+            thread::yield_now();
+        }
+        send(&mut ends[1], A, B, 2);
+        assert_eq!(arrives(&mut ends[0]), 2);
+        assert_eq!(switch.counters(1).rx_bytes, 0);
+    }
+
+    #[test]
+    fn a_delayed_frame_comes_late_and_in_order() {
+        let (switch, mut ends) = switch(2);
+        let delay = Duration::from_millis(30);
+        switch.set_link(
+            0,
+            Direction::Tx,
+            Link {
+                delay,
+                ..Link::default()
+            },
+        );
+        let start = Instant::now();
+        (1..=5).for_each(|fill| send(&mut ends[0], ALL, A, fill));
+        assert_eq!(
+            (0..5).map(|_| arrives(&mut ends[1])).collect::<Vec<_>>(),
+            [1, 2, 3, 4, 5]
+        );
+        assert!(start.elapsed() >= delay);
+    }
+
+    #[test]
+    fn a_shaped_link_holds_back_and_loses_nothing() {
+        let (switch, mut ends) = switch(2);
+        let rate = Some("100mbit".parse().unwrap());
+        switch.set_link(
+            0,
+            Direction::Both,
+            Link {
+                rate,
+                ..Link::default()
+            },
+        );
+        let mut sender = ends[0].try_clone().unwrap();
+        let sending = thread::spawn(move || {
+            (0..3000u32).for_each(|n| send(&mut sender, ALL, A, n as u8));
+        });
+        for n in 0..3000u32 {
+            assert_eq!(arrives(&mut ends[1]), n as u8);
+        }
+        sending.join().unwrap();
+        assert_eq!(
+            switch.counters(0).dropped_frames + switch.counters(1).dropped_frames,
+            0
+        );
+    }
+
+    #[test]
+    fn a_port_can_be_connected_again() {
+        let (switch, mut ends) = switch(2);
+        drop(std::mem::replace(
+            &mut ends[1],
+            UnixStream::pair().unwrap().0,
+        ));
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        switch.connect(1, ours).unwrap();
+        ends[1] = theirs;
+        send(&mut ends[0], ALL, A, 9);
+        assert_eq!(arrives(&mut ends[1]), 9);
+    }
+
+    #[test]
+    fn nonsense_on_a_socket_ends_that_port_alone() {
+        use std::io::{Read, Write};
+        let (_switch, mut ends) = switch(3);
+        ends[0].write_all(&u32::MAX.to_be_bytes()).unwrap();
+        send(&mut ends[1], ALL, B, 4);
+        assert_eq!(arrives(&mut ends[2]), 4);
+        ends[0]
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        let mut rest = Vec::new();
+        ends[0].read_to_end(&mut rest).unwrap();
+    }
+}
