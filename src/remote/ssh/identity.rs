@@ -107,17 +107,9 @@ mod tests {
 
     fn generate(dir: &Path, name: &str, arguments: &[&str]) -> PathBuf {
         let path = dir.join(name);
-        let made = Command::new("ssh-keygen")
-            .arg("-q")
-            .arg("-f")
-            .arg(&path)
-            .args(arguments);
-        assert!(
-            { made }
-                .status()
-                .expect("ssh-keygen is installed")
-                .success()
-        );
+        let mut command = Command::new("ssh-keygen");
+        command.arg("-q").arg("-f").arg(&path).args(arguments);
+        assert!(command.status().expect("ssh-keygen is installed").success());
         path
     }
 
