@@ -244,7 +244,7 @@ fn a_large_binary_arrives_whole_and_runs() {
     let sshd = Sshd::start();
     let path = sshd.path("large");
     let mut bytes = b"#!/bin/sh\necho whole; exit 0\n".to_vec();
-    bytes.extend(noise(20 << 20));
+    bytes.extend(noise(8 << 20));
     fs::write(&path, bytes).unwrap();
     let payload = Payload::from_file(&path, &["agent"]).unwrap();
     let (result, told) = Session::start(ssh(&sshd), at(&sshd), payload).end();
@@ -256,7 +256,7 @@ fn a_large_binary_arrives_whole_and_runs() {
 fn a_connection_cut_while_the_binary_is_copied_leaves_nothing() {
     let sshd = Sshd::start();
     let path = sshd.path("large");
-    fs::write(&path, noise(64 << 20)).unwrap();
+    fs::write(&path, noise(24 << 20)).unwrap();
     let payload = Payload::from_file(&path, &["agent"]).unwrap();
     let mut session = Session::start(ssh(&sshd), at(&sshd), payload);
     session.until("the copy", |s| {
