@@ -77,10 +77,10 @@ struct Login<'a> {
 impl Login<'_> {
     fn offer_all(&mut self) -> Result<bool, Failure> {
         let agent = self.agent();
-        let mut held = agent
+        let mut held: Vec<&PublicKey> = agent
             .as_ref()
             .map(|(_, keys)| keys.iter().collect())
-            .unwrap_or(Vec::new());
+            .unwrap_or_default();
         for path in &self.options.identity_files {
             let file = match KeyFile::read(path) {
                 Ok(file) => file,
