@@ -10,8 +10,8 @@ use std::path::PathBuf;
 pub struct RemoteError {
     /// The node as the operator knows it.
     pub node: String,
-    /// What failed.
-    pub failure: Failure,
+    /// What failed (boxed: results that carry it stay small).
+    pub failure: Box<Failure>,
 }
 
 impl fmt::Display for RemoteError {
@@ -422,7 +422,7 @@ impl Failure {
     pub(super) fn on(self, node: &str) -> RemoteError {
         RemoteError {
             node: node.to_string(),
-            failure: self,
+            failure: Box::new(self),
         }
     }
 }

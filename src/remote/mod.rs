@@ -94,3 +94,15 @@ pub trait Carrier: Send + Sync {
         sink: &mut dyn Sink,
     ) -> Result<Ended, RemoteError>;
 }
+
+impl<C: Carrier + ?Sized> Carrier for std::sync::Arc<C> {
+    fn carry(
+        &self,
+        target: &Target,
+        payload: &Payload,
+        outbox: Outbox,
+        sink: &mut dyn Sink,
+    ) -> Result<Ended, RemoteError> {
+        (**self).carry(target, payload, outbox, sink)
+    }
+}

@@ -83,7 +83,7 @@ impl Session {
     }
 
     /// Waits for the end of the session; the outbox is closed by nobody but the test.
-    pub fn end(mut self) -> (Result<Ended, RemoteError>, Session2) {
+    pub fn end(mut self) -> (Result<Ended, RemoteError>, Told) {
         let result = self.thread.join().expect("carry does not panic");
         while let Ok(heard) = self.heard.try_recv() {
             match heard {
@@ -95,7 +95,7 @@ impl Session {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (
             result,
-            Session2 {
+            Told {
                 stages: self.stages,
                 out: text(&self.out),
                 err: text(&self.err),
@@ -123,7 +123,7 @@ impl Session {
 }
 
 /// What a finished session left.
-pub struct Session2 {
+pub struct Told {
     pub stages: Vec<Stage>,
     pub out: String,
     pub err: String,

@@ -23,6 +23,8 @@ pub struct Setup {
     pub config: String,
     /// Host key types; empty means ed25519 alone.
     pub host_keys: Vec<&'static str>,
+    /// What the login shell, bash, runs before the command (`~/.bashrc`).
+    pub bashrc: &'static str,
     /// Whether the client key `id` is authorised.
     pub refuse_key: bool,
 }
@@ -47,6 +49,9 @@ impl Sshd {
             rand::random_range(1..255),
         );
         let port = free_port(host);
+        // A home of its own: the start-up files of whoever runs the tests stay out of them.
+        fs::create_dir(dir.path().join("home")).unwrap();
+        fs::write(dir.path().join("home/.bashrc"), setup.bashrc).unwrap();
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid())
             .unwrap()
             .unwrap()
@@ -122,9 +127,9 @@ impl Sshd {
         self.known_hosts(&line)
     }
 
-    /// The directory where agents are put (XDG_CACHE_HOME on the server).
+    /// The directory where agents are put: `~/.cache` on the server.
     pub fn cache(&self) -> PathBuf {
-        self.path("cache")
+        self.path("home/.cache")
     }
 
     /// Kills the server and the processes that serve its sessions, without a goodbye.
@@ -193,7 +198,7 @@ fn write_config(dir: &Path, host: Ipv4Addr, port: u16, types: &[&str], more: &st
         "{more}\nListenAddress {host}\nPort {port}\n{keys}AuthorizedKeysFile {path}/authorized_keys\n\
          PidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\n\
          KbdInteractiveAuthentication no\nLogLevel VERBOSE\nUseDNS no\n\
-         SetEnv XDG_CACHE_HOME={path}/cache\n"
+         SetEnv HOME={path}/home\n"
     );
     fs::write(dir.join("sshd_config"), config).unwrap();
 }

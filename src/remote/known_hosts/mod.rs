@@ -136,11 +136,16 @@ impl KnownHosts {
                 file: Arc::clone(&file),
                 line: index + 1,
             };
-            match parse_line(&String::from_utf8_lossy(line)) {
-                Ok(Some(entry)) => self.entries.push((place, entry)),
-                Ok(None) => {}
-                Err(why) => self.bad.push(BadLine { place, why }),
-            }
+            self.add_line(place, &String::from_utf8_lossy(line));
+        }
+    }
+
+    /// Adds one line.
+    pub(super) fn add_line(&mut self, place: Place, line: &str) {
+        match parse_line(line) {
+            Ok(Some(entry)) => self.entries.push((place, entry)),
+            Ok(None) => {}
+            Err(why) => self.bad.push(BadLine { place, why }),
         }
     }
 

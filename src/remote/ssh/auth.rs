@@ -77,10 +77,10 @@ struct Login<'a> {
 impl Login<'_> {
     fn offer_all(&mut self) -> Result<bool, Failure> {
         let agent = self.agent();
-        let mut held = agent
+        let mut held: Vec<&PublicKey> = agent
             .as_ref()
             .map(|(_, keys)| keys.iter().collect())
-            .unwrap_or(Vec::new());
+            .unwrap_or_default();
         for path in &self.options.identity_files {
             let file = match KeyFile::read(path) {
                 Ok(file) => file,
@@ -217,18 +217,26 @@ impl Login<'_> {
         }
     }
 
+    /// Tells a refusal by the server from a failure of our own. LIBSSH2_ERROR_AUTHENTICATION_FAILED
+    /// (-18) is the server's; LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED (-19) may be anybody's, and only
+    /// its text says whose (userauth.c).
     fn read_answer(&self, answer: Result<(), ssh2::Error>) -> Result<Offer, Failure> {
-        /// LIBSSH2_ERROR_AUTHENTICATION_FAILED and _PUBLICKEY_UNVERIFIED in libssh2.h.
-        const REFUSED: [ssh2::ErrorCode; 2] =
-            [ssh2::ErrorCode::Session(-18), ssh2::ErrorCode::Session(-19)];
-        match answer {
-            Ok(()) => Ok(Offer::Accepted),
-            Err(e) if REFUSED.contains(&e.code()) => Ok(Offer::Refused),
-            Err(e) if is_cut(&e) || self.stop.is_over(&e) => {
-                Err(cut(e, self.target, self.tried.join("; "), self.stop))
-            }
-            Err(e) => Ok(Offer::Unusable(clean(e.message().as_bytes()))),
+        let Err(e) = answer else {
+            return Ok(Offer::Accepted);
+        };
+        let unverified = e.code() == ssh2::ErrorCode::Session(-19);
+        let ours = unverified && e.message().starts_with("Callback");
+        let lost = unverified && e.message().starts_with("Waiting");
+        if is_cut(&e) || lost || self.stop.is_over(&e) {
+            return Err(cut(e, self.target, self.tried.join("; "), self.stop));
         }
+        if ours {
+            return Ok(Offer::Unusable("it cannot sign".to_string()));
+        }
+        if unverified || e.code() == ssh2::ErrorCode::Session(-18) {
+            return Ok(Offer::Refused);
+        }
+        Ok(Offer::Unusable(clean(e.message().as_bytes())))
     }
 
     /// Writes down what came of a key; true when it let us in.

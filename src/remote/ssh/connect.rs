@@ -92,7 +92,7 @@ pub(super) fn greeting(socket: &TcpStream, stop: &Stop<'_>) -> Result<Greeted, F
         sent: String::new(),
     };
     match peeked {
-        Ok(0) if stop.watchdog.has_bitten() => Err(Failure::Silent {
+        Ok(0) if stop.watchdog.left().is_zero() => Err(Failure::Silent {
             address,
             seconds: seconds(stop.limit),
         }),
@@ -118,7 +118,10 @@ pub(super) fn explain_handshake(
 ) -> Failure {
     let address = stop.address.to_string();
     let sent = greeted.0.clone();
-    let greeted = session.banner().is_some();
+    // libssh2 calls any line a banner.
+    let greeted = session
+        .banner_bytes()
+        .is_some_and(|line| line.starts_with(b"SSH-"));
     if stop.is_over(&source) {
         return if greeted {
             stop.too_slow("the key exchange")

@@ -1,10 +1,10 @@
 //! The server's key held against known_hosts; fails closed.
 
 use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ssh2::{MethodType, Session};
 
@@ -12,7 +12,7 @@ use super::Stop;
 use crate::remote::Target;
 use crate::remote::error::Failure;
 use crate::remote::known_hosts::{
-    BadLine, HostKey, KnownHosts, Verdict, kind, lookup_name, new_line,
+    BadLine, HostKey, KnownHosts, Place, Verdict, kind, lookup_name, new_line,
 };
 
 /// Signature algorithms for host keys, best first. Certificates are left out because libssh2
@@ -112,12 +112,18 @@ impl HostKeys {
     ) -> Result<(), Failure> {
         let line = new_line(&target.host, target.port, key);
         let file = self.files.first().cloned().unwrap_or_default();
-        append(&file, &line).map_err(|source| Failure::KnownHostsFile {
+        let number = append(&file, &line).map_err(|source| Failure::KnownHostsFile {
             action: "add a key to",
             file: file.clone(),
             source,
         })?;
-        known.add_file(&file, line.trim_end().as_bytes());
+        known.add_line(
+            Place {
+                file: Arc::from(file),
+                line: number,
+            },
+            line.trim_end(),
+        );
         Ok(())
     }
 
@@ -162,9 +168,9 @@ impl HostKeys {
     }
 }
 
-/// Adds a line at the end, also where the last line has no newline. Creates the file (0600) and
-/// its directory (0700).
-fn append(path: &Path, line: &str) -> io::Result<()> {
+/// Adds a line at the end, also where the last line has no newline, and tells its number. Creates
+/// the file (0600) and its directory (0700).
+fn append(path: &Path, line: &str) -> io::Result<usize> {
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         DirBuilder::new()
             .recursive(true)
@@ -178,13 +184,15 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
         .create(true)
         .mode(0o600)
         .open(path)?;
-    let mut last = [b'\n'];
-    if file.seek(SeekFrom::End(0))? > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        file.read_exact(&mut last)?;
-    }
-    let newline = if last == *b"\n" { "" } else { "\n" };
-    file.write_all(format!("{newline}{line}").as_bytes())
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    let newline = if text.last().is_none_or(|&b| b == b'\n') {
+        ""
+    } else {
+        "\n"
+    };
+    file.write_all(format!("{newline}{line}").as_bytes())?;
+    Ok(text.iter().filter(|&&b| b == b'\n').count() + newline.len() + 1)
 }
 
 #[cfg(test)]
@@ -196,13 +204,13 @@ mod tests {
     fn a_line_is_added_after_a_file_without_a_last_newline() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join(".ssh/known_hosts");
-        append(&path, "a\n").unwrap();
+        assert_eq!(append(&path, "a\n").unwrap(), 1);
         assert_eq!(
             std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
         std::fs::write(&path, "a").unwrap();
-        append(&path, "b\n").unwrap();
+        assert_eq!(append(&path, "b\n").unwrap(), 2);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a\nb\n");
     }
 

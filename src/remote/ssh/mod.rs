@@ -212,7 +212,7 @@ impl Stop<'_> {
     fn is_over(&self, error: &ssh2::Error) -> bool {
         /// LIBSSH2_ERROR_TIMEOUT in libssh2.h.
         const TIMEOUT: ssh2::ErrorCode = ssh2::ErrorCode::Session(-9);
-        error.code() == TIMEOUT || self.watchdog.has_bitten()
+        error.code() == TIMEOUT || self.watchdog.left().is_zero()
     }
 
     fn too_slow(&self, step: &'static str) -> Failure {

@@ -11,7 +11,6 @@ struct State {
     /// `None` while the clock stands still for a person at a prompt.
     deadline: Option<Instant>,
     done: bool,
-    bitten: bool,
 }
 
 struct Shared {
@@ -40,7 +39,6 @@ impl Watchdog {
         let state = State {
             deadline: Some(deadline),
             done: false,
-            bitten: false,
         };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
@@ -57,17 +55,12 @@ impl Watchdog {
         })
     }
 
-    /// Time left before it bites.
+    /// Time left before it bites; zero also while the clock stands still.
     pub(super) fn left(&self) -> Duration {
         let deadline = self.shared.lock().deadline;
         deadline.map_or(Duration::ZERO, |d| {
             d.saturating_duration_since(Instant::now())
         })
-    }
-
-    /// Whether it has shut the socket.
-    pub(super) fn has_bitten(&self) -> bool {
-        self.shared.lock().bitten
     }
 
     /// Runs `work` with the clock standing still.
@@ -87,7 +80,6 @@ fn watch(shared: &Shared, socket: &TcpStream) {
         let now = Instant::now();
         let nap = match state.deadline {
             Some(deadline) if deadline <= now => {
-                state.bitten = true;
                 // Already shut is as good.
                 let _ = socket.shutdown(Shutdown::Both);
                 return;
