@@ -2,4 +2,5 @@
 
 pub mod model;
 pub mod plan;
+pub mod verbs;
 pub mod wire;
