@@ -2,5 +2,6 @@
 
 pub mod model;
 pub mod plan;
+pub mod probe;
 pub mod verbs;
 pub mod wire;
