@@ -1,0 +1,333 @@
+//! Protection domains, and memory regions over page-aligned, prefaulted host buffers.
+
+use std::ffi::c_void;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
+
+use ibverbs_sys as ffi;
+use nix::libc;
+
+use super::device::{Context, Device};
+use super::error::{Failure, VerbsError};
+use super::explain::{Operation, Situation};
+
+/// The domain that ties queue pairs to the memory that they may touch.
+#[derive(Clone)]
+pub struct ProtectionDomain {
+    pub(super) handle: Arc<DomainHandle>,
+}
+
+pub(super) struct DomainHandle {
+    pub(super) context: Arc<Context>,
+    pub(super) raw: NonNull<ffi::ibv_pd>,
+}
+
+// SAFETY: verbs calls on a protection domain are thread-safe, and the handle is never changed.
+unsafe impl Send for DomainHandle {}
+// SAFETY: as above.
+unsafe impl Sync for DomainHandle {}
+
+impl Drop for DomainHandle {
+    fn drop(&mut self) {
+        // SAFETY: allocated once, deallocated once; regions and queue pairs in it hold an Arc.
+        unsafe { (self.context.library.dealloc_pd)(self.raw.as_ptr()) };
+    }
+}
+
+impl ProtectionDomain {
+    /// Allocates a protection domain on `device`.
+    ///
+    /// # Errors
+    /// The device is out of resources or gone.
+    pub fn new(device: &Device) -> Result<Self, VerbsError> {
+        let context = Arc::clone(&device.context);
+        // SAFETY: the context is open.
+        let raw = unsafe { (context.library.alloc_pd)(context.raw.as_ptr()) };
+        let Some(raw) = NonNull::new(raw) else {
+            let source = io::Error::last_os_error();
+            return Err(VerbsError::AllocateProtectionDomain {
+                device: context.name.clone(),
+                failure: context.failure(source, Operation::AllocateProtectionDomain),
+            });
+        };
+        Ok(Self {
+            handle: Arc::new(DomainHandle { context, raw }),
+        })
+    }
+}
+
+/// An anonymous mapping: page-aligned, zeroed, every page present.
+struct HostBuffer {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone and may be used from any thread.
+unsafe impl Send for HostBuffer {}
+// SAFETY: shared use goes through raw copies of `MemoryRegion`, never through references.
+unsafe impl Sync for HostBuffer {}
+
+impl HostBuffer {
+    fn new(length: usize) -> Result<Self, VerbsError> {
+        let failed = |source| VerbsError::AllocateBuffer {
+            bytes: length,
+            source,
+        };
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice touches
+        // nothing that exists. MAP_POPULATE faults the pages in now, so that registration does
+        // not have to (10 to 100 times slower on untouched memory).
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(failed(io::Error::last_os_error()));
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| failed(io::Error::other("NULL")))?;
+        Ok(Self { start, length })
+    }
+
+    /// The address of `length` bytes at `offset`, if they lie inside.
+    fn at(&self, offset: usize, length: usize) -> Result<*mut u8, VerbsError> {
+        match offset.checked_add(length) {
+            Some(end) if end <= self.length => {
+                // SAFETY: `offset` is at most the length of the mapping.
+                Ok(unsafe { self.start.as_ptr().add(offset) })
+            }
+            _ => Err(VerbsError::OutsideBuffer {
+                offset,
+                length,
+                size: self.length,
+            }),
+        }
+    }
+}
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new` with this length, unmapped once.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// A host buffer that a device may read and a peer with its key may write.
+///
+/// The peer may write at any moment, so no reference into the buffer is ever given out: bytes are
+/// copied in and out.
+pub struct MemoryRegion {
+    domain: Arc<DomainHandle>,
+    raw: NonNull<ffi::ibv_mr>,
+    buffer: Option<HostBuffer>,
+    prefault: Duration,
+    registration: Duration,
+    relaxed_ordering: bool,
+}
+
+// SAFETY: verbs calls on a memory region are thread-safe; the buffer is Send and Sync.
+unsafe impl Send for MemoryRegion {}
+// SAFETY: as above.
+unsafe impl Sync for MemoryRegion {}
+
+impl MemoryRegion {
+    /// Maps, prefaults and registers a buffer of `length` bytes for local and remote write.
+    ///
+    /// Relaxed ordering of PCIe writes is asked for where libibverbs knows it.
+    ///
+    /// # Errors
+    /// No memory, or the limit on locked memory is too low, which the error then says.
+    pub fn new(domain: &ProtectionDomain, length: usize) -> Result<Self, VerbsError> {
+        let began = Instant::now();
+        let buffer = HostBuffer::new(length)?;
+        let prefault = began.elapsed();
+        let domain = Arc::clone(&domain.handle);
+        let began = Instant::now();
+        let (raw, relaxed_ordering) = register(&domain, &buffer);
+        let registration = began.elapsed();
+        let Some(raw) = NonNull::new(raw) else {
+            return Err(registration_error(
+                &domain.context,
+                length,
+                io::Error::last_os_error(),
+            ));
+        };
+        Ok(Self {
+            domain,
+            raw,
+            buffer: Some(buffer),
+            prefault,
+            registration,
+            relaxed_ordering,
+        })
+    }
+
+    fn buffer(&self) -> Result<&HostBuffer, VerbsError> {
+        // Only `drop` takes the buffer, after which nobody calls this.
+        self.buffer.as_ref().ok_or(VerbsError::OutsideBuffer {
+            offset: 0,
+            length: 0,
+            size: 0,
+        })
+    }
+
+    /// Its size in bytes.
+    pub fn len(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |b| b.length)
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its virtual address, which a peer's remote write names.
+    pub fn address(&self) -> u64 {
+        self.buffer.as_ref().map_or(0, |b| b.start.as_ptr() as u64)
+    }
+
+    /// The key that a peer presents.
+    pub fn remote_key(&self) -> u32 {
+        // SAFETY: the region is registered as long as `self` lives.
+        unsafe { self.raw.as_ref().rkey }
+    }
+
+    pub(super) fn local_key(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { self.raw.as_ref().lkey }
+    }
+
+    /// The address of `length` bytes at `offset`, for a work request.
+    pub(super) fn slice_address(&self, offset: usize, length: usize) -> Result<u64, VerbsError> {
+        Ok(self.buffer()?.at(offset, length)? as u64)
+    }
+
+    /// How long mapping and faulting in the pages took.
+    pub fn prefault_time(&self) -> Duration {
+        self.prefault
+    }
+
+    /// How long registration alone took.
+    pub fn registration_time(&self) -> Duration {
+        self.registration
+    }
+
+    /// Whether relaxed ordering was asked for (the kernel may still ignore it).
+    pub fn relaxed_ordering(&self) -> bool {
+        self.relaxed_ordering
+    }
+
+    /// Copies `bytes` into the buffer at `offset`.
+    ///
+    /// # Errors
+    /// [`VerbsError::OutsideBuffer`].
+    pub fn copy_in(&mut self, offset: usize, bytes: &[u8]) -> Result<(), VerbsError> {
+        let target = self.buffer()?.at(offset, bytes.len())?;
+        // SAFETY: `target` has room for `bytes`, which cannot overlap a mapping never lent out.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
+        fence(Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Copies the bytes at `offset` out into `into`.
+    ///
+    /// # Errors
+    /// [`VerbsError::OutsideBuffer`].
+    pub fn copy_out(&self, offset: usize, into: &mut [u8]) -> Result<(), VerbsError> {
+        let source = self.buffer()?.at(offset, into.len())?;
+        fence(Ordering::SeqCst);
+        // SAFETY: `source` has `into.len()` readable bytes. The device may be writing them: they
+        // are plain bytes, copied without a reference to them.
+        unsafe { std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+}
+
+/// Registers with relaxed ordering where the library can, else without.
+fn register(domain: &DomainHandle, buffer: &HostBuffer) -> (*mut ffi::ibv_mr, bool) {
+    let library = domain.context.library;
+    let access = ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
+        | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE;
+    let start: *mut c_void = buffer.start.as_ptr().cast();
+    if let Some(reg_mr_iova2) = library.reg_mr_iova2 {
+        let access = access | ffi::ibv_access_flags::IBV_ACCESS_RELAXED_ORDERING;
+        // SAFETY: the domain is allocated; the buffer is mapped and outlives the region (`Drop`).
+        let region = unsafe {
+            reg_mr_iova2(
+                domain.raw.as_ptr(),
+                start,
+                buffer.length,
+                start as u64,
+                access.0,
+            )
+        };
+        if !region.is_null() || io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
+            return (region, true);
+        }
+    }
+    // Access flags are small positive numbers: the cast keeps the bits.
+    let flags = access.0 as i32;
+    // SAFETY: as above.
+    let region = unsafe { (library.reg_mr)(domain.raw.as_ptr(), start, buffer.length, flags) };
+    (region, false)
+}
+
+fn registration_error(context: &Context, bytes: usize, source: io::Error) -> VerbsError {
+    let situation = Situation {
+        bytes: Some(bytes),
+        ..context.situation()
+    };
+    VerbsError::RegisterMemory {
+        bytes,
+        device: context.name.clone(),
+        failure: Failure::new(source, Operation::RegisterMemory, &situation),
+    }
+}
+
+impl Drop for MemoryRegion {
+    fn drop(&mut self) {
+        // SAFETY: registered once, deregistered once. Deregistration ends the device's access to
+        // the pages, also of work requests still outstanding (they complete in error).
+        let returned = unsafe { (self.domain.context.library.dereg_mr)(self.raw.as_ptr()) };
+        if returned != 0 {
+            // The device may still write there: leaking the pages is the safe choice.
+            std::mem::forget(self.buffer.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_page_aligned_and_zeroed_and_keeps_to_its_bounds() {
+        let buffer = HostBuffer::new(10_000).expect("a buffer");
+        assert_eq!(buffer.start.as_ptr() as usize % 4096, 0);
+        // SAFETY: the byte lies inside the mapping.
+        assert_eq!(unsafe { *buffer.at(9_999, 1).expect("the last byte") }, 0);
+        assert!(buffer.at(0, 10_000).is_ok());
+        for (offset, length) in [(0, 10_001), (9_999, 2), (usize::MAX, 2), (2, usize::MAX)] {
+            assert!(buffer.at(offset, length).is_err(), "{offset} {length}");
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_cannot_be_had_is_an_error() {
+        let Err(error) = HostBuffer::new(1 << 60) else {
+            panic!("an exbibyte was mapped")
+        };
+        assert!(
+            error.to_string().contains("cannot allocate a buffer"),
+            "{error}"
+        );
+        assert!(HostBuffer::new(0).is_err());
+    }
+}
