@@ -121,11 +121,10 @@ fn check_carrier(
 fn check_command(checker: &mut Checker, command: TypedList) -> Option<CarrierConfig> {
     let words = checker.some("command", command, None)?;
     let before = checker.problems.len();
-    if let Some(program) = words.value.first() {
-        if program.value.is_empty() || program.value.contains(HOST) {
-            let message = "`command` begins with the program to run";
-            checker.problem(program.span.clone(), message);
-        }
+    let no_program = |word: &&Value<String>| word.value.is_empty() || word.value.contains(HOST);
+    if let Some(program) = words.value.first().filter(no_program) {
+        let message = "`command` begins with the program to run";
+        checker.problem(program.span.clone(), message);
     }
     for word in &words.value {
         if word.value.contains('\0') {
