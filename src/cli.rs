@@ -55,11 +55,6 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-
-    /// Colour: auto (on a terminal, unless NO_COLOR is set), always or never
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
-    #[arg(hide_possible_values = true, display_order = 100)]
-    pub color: ColorWhen,
 }
 
 /// What linerate can do.
@@ -112,6 +107,15 @@ pub struct ReportArgs {
     /// The seed of the schedule, to repeat a run's [default: a new one, which the report states]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+
+    /// Colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub color: Color,
 }
 
 /// `linerate inspect`.
@@ -123,8 +127,8 @@ pub struct InspectArgs {
     pub format: Format,
 
     /// Look for sys/ and proc/ below this folder, such as a copy taken from another machine
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    pub root: PathBuf,
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
 }
 
 /// `linerate config`.
@@ -151,7 +155,7 @@ pub enum Format {
 
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ColorWhen {
+pub enum Color {
     /// On a terminal, unless NO_COLOR is set
     Auto,
     /// Always
