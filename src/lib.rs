@@ -11,8 +11,7 @@
 //! `ledger`, `judge`; the hands `verbs`, `survey`, `probe`, `wire`, `agent`, `remote`, `cluster`,
 //! `record`; the faces `report`; and `app`, which knows everybody.
 
-pub mod agent;
-pub mod app;
+pub mod cli;
 pub mod cluster;
 pub mod config;
 pub mod judge;
@@ -20,6 +19,7 @@ pub mod ledger;
 pub mod model;
 pub mod plan;
 pub mod probe;
+pub mod record;
 pub mod remote;
 pub mod report;
 pub mod survey;

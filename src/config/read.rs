@@ -86,6 +86,16 @@ fn value_problem(text: &str, error: &toml::de::Error) -> Problem {
         });
         return problem;
     }
+    let plain = in_words_of_the_file(message);
+    let mut problem = Problem::new(text, error.span(), plain);
+    if message.ends_with("expected a string") {
+        problem
+            .help("write a text in double quotes, a quantity with its unit: \"30s\", \"64 KiB\"");
+    }
+    problem
+}
+
+fn in_words_of_the_file(message: &str) -> String {
     let mut plain = message.to_owned();
     for (rust, file) in [
         ("invalid type: ", "found "),
@@ -99,10 +109,5 @@ fn value_problem(text: &str, error: &toml::de::Error) -> Problem {
     ] {
         plain = plain.replace(rust, file);
     }
-    let mut problem = Problem::new(text, error.span(), plain);
-    if message.ends_with("expected a string") {
-        problem
-            .help("write a text in double quotes, a quantity with its unit: \"30s\", \"64 KiB\"");
-    }
-    problem
+    plain
 }

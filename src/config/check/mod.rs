@@ -131,6 +131,44 @@ impl Checker<'_> {
         checked
     }
 
+    /// [`Checker::need`], then [`Checker::whole`].
+    fn need_whole<T: TryFrom<i64>>(
+        &mut self,
+        key: &str,
+        typed: Typed<i64>,
+        default: Typed<i64>,
+        range: RangeInclusive<i64>,
+    ) -> Option<Value<T>> {
+        let number = self.need(key, typed, default)?;
+        let value = self.whole(short(key), &number, range)?;
+        let span = number.span;
+        Some(Value { value, span })
+    }
+
+    /// [`Checker::need`], then [`Checker::duration`].
+    fn need_duration(
+        &mut self,
+        key: &str,
+        typed: Typed<String>,
+        default: Typed<String>,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
+        let length = self.need(key, typed, default)?;
+        self.duration(short(key), &length, range)
+    }
+
+    /// [`Checker::need`], then [`Checker::choice`].
+    fn need_choice<T: Copy>(
+        &mut self,
+        key: &str,
+        typed: Typed<String>,
+        default: Typed<String>,
+        known: &[(&str, T)],
+    ) -> Option<T> {
+        let word = self.need(key, typed, default)?;
+        self.choice(short(key), &word, known)
+    }
+
     fn parsed<T: FromStr<Err: Display>>(&mut self, key: &str, value: &Value<String>) -> Option<T> {
         match value.value.parse() {
             Ok(parsed) => Some(parsed),
@@ -229,6 +267,11 @@ impl Checker<'_> {
         let start = span.start + 1 + at;
         Some(start..start + length)
     }
+}
+
+/// The key without its section, as it stands in the file.
+fn short(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 fn items(

@@ -28,31 +28,21 @@ pub(super) fn check(
     login: Option<&Login>,
     ssh: Option<&SshConfig>,
 ) -> Option<Vec<NodeConfig>> {
-    if lists.nodes.is_none() {
-        checker
-            .absent(None, "`nodes` is not set: which nodes are there?")
-            .help("write: nodes = [\"node[01-16]\"]");
-    }
     let nodes_span = lists.nodes.as_ref().map(Spanned::span);
-    let names = checker
-        .some("nodes", lists.nodes, None)
-        .and_then(|list| listed(checker, &list.value));
+    let names = named(checker, lists.nodes);
     let exclude = lists
         .exclude
         .map(|list| items(list, |item| Some(item.span())));
     let excluded = excluded(checker, &exclude.unwrap_or_default(), names.as_deref());
     let overrides = overrides(checker, lists.overrides, names.as_deref());
 
-    let (names, login) = (names?, login?);
-    let kept: Vec<String> = names
-        .into_iter()
-        .filter(|name| !excluded.contains(name))
-        .collect();
-    if kept.is_empty() {
+    let (mut names, login) = (names?, login?);
+    names.retain(|name| !excluded.contains(name));
+    if names.is_empty() {
         checker.problem(nodes_span, "every node is excluded");
         return None;
     }
-    let nodes = kept
+    let nodes = names
         .into_iter()
         .map(|name| resolve(name, &overrides, login));
     let nodes: Option<Vec<NodeConfig>> = nodes.collect();
@@ -64,6 +54,16 @@ pub(super) fn check(
         refuse_shared_addresses(checker, &nodes, &overrides);
     }
     Some(nodes)
+}
+
+fn named(checker: &mut Checker, nodes: TypedList) -> Option<Vec<String>> {
+    if nodes.is_none() {
+        checker
+            .absent(None, "`nodes` is not set: which nodes are there?")
+            .help("write: nodes = [\"node[01-16]\"]");
+    }
+    let lists = checker.some("nodes", nodes, None)?;
+    listed(checker, &lists.value)
 }
 
 fn unfold(checker: &mut Checker, list: &Value<String>) -> Option<Vec<String>> {

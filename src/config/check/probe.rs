@@ -26,34 +26,29 @@ pub(super) fn check(
         default.message_size,
     );
     let bytes = size.as_ref().and_then(|size| message_size(checker, size));
-    let depth = checker.need("probe.depth", typed.depth, default.depth);
-    let in_flight = depth
-        .as_ref()
-        .and_then(|n| checker.whole("depth", n, 1..=8192));
-    let pairs = checker.need("probe.queue_pairs", typed.queue_pairs, default.queue_pairs);
-    let queue_pairs = pairs
-        .as_ref()
-        .and_then(|n| checker.whole("queue_pairs", n, 1..=64));
-    let duration = checker.need("probe.duration", typed.duration, default.duration);
+    let depth = checker.need_whole("probe.depth", typed.depth, default.depth, 1..=8192);
+    let (pairs, default_pairs) = (typed.queue_pairs, default.queue_pairs);
+    let pairs = checker.need_whole("probe.queue_pairs", pairs, default_pairs, 1..=64);
     let bounds = Duration::from_millis(100)..=Duration::from_secs(60);
-    let duration = duration.and_then(|time| checker.duration("duration", &time, bounds));
-    let completion = checker.need("probe.completion", typed.completion, default.completion);
+    let duration =
+        checker.need_duration("probe.duration", typed.duration, default.duration, bounds);
     let known = [("event", Completion::Event), ("poll", Completion::Poll)];
-    let completion = completion.and_then(|word| checker.choice("completion", &word, &known));
-    let memory = checker.need("probe.memory", typed.memory, default.memory);
-    let memory =
-        memory.and_then(|word| checker.choice("memory", &word, &[("host", MemoryKind::Host)]));
+    let (word, default_word) = (typed.completion, default.completion);
+    let completion = checker.need_choice("probe.completion", word, default_word, &known);
+    let known = [("host", MemoryKind::Host)];
+    let memory = checker.need_choice("probe.memory", typed.memory, default.memory, &known);
+    let (depth, pairs) = (depth?, pairs?);
     let spec = ProbeSpec {
         kind: ProbeKind::RdmaWrite,
         message_size: bytes?,
-        depth: in_flight?,
-        queue_pairs: queue_pairs?,
+        depth: depth.value,
+        queue_pairs: pairs.value,
         duration_ms: u32::try_from(duration?.as_millis()).ok()?,
         completion: completion?,
         memory: memory?,
     };
-    let typed_spans = [size?.span, depth?.span, pairs?.span];
-    memory_fits(checker, &spec, typed_spans.into_iter().flatten().next()).then_some(spec)
+    let typed = size?.span.or(depth.span).or(pairs.span);
+    memory_fits(checker, &spec, typed).then_some(spec)
 }
 
 fn message_size(checker: &mut Checker, size: &Value<String>) -> Option<Bytes> {
@@ -100,25 +95,18 @@ pub(super) fn check_expect(
         None => Some(None),
     };
     let half = checker.need("expect.half_below", typed.half_below, default.half_below);
-    let half_below = half
-        .as_ref()
-        .and_then(|value| share(checker, "half_below", value));
-    let degraded = checker.need(
-        "expect.degraded_below",
-        typed.degraded_below,
-        default.degraded_below,
-    );
-    let degraded_below = degraded
-        .as_ref()
-        .and_then(|value| share(checker, "degraded_below", value));
-    let (half_below, degraded_below) = (half_below?, degraded_below?);
+    let half = half.and_then(|value| share(checker, "half_below", value));
+    let (degraded, default_degraded) = (typed.degraded_below, default.degraded_below);
+    let degraded = checker.need("expect.degraded_below", degraded, default_degraded);
+    let degraded = degraded.and_then(|value| share(checker, "degraded_below", value));
+    let (half, degraded) = (half?, degraded?);
+    let (half_below, degraded_below) = (half.value, degraded.value);
     if half_below > degraded_below {
-        let span = half?.span.or(degraded?.span);
         let message = format!(
             "`half_below` ({half_below}) is above `degraded_below` ({degraded_below}): \
              a NIC at half bandwidth is degraded as well"
         );
-        checker.problem(span, message);
+        checker.problem(half.span.or(degraded.span), message);
         return None;
     }
     Some(Expect {
@@ -129,14 +117,14 @@ pub(super) fn check_expect(
 }
 
 /// A share of what is expected: above 0, at most 1.
-fn share(checker: &mut Checker, key: &str, value: &Value<f64>) -> Option<f64> {
+fn share(checker: &mut Checker, key: &str, value: Value<f64>) -> Option<Value<f64>> {
     if value.value > 0.0 && value.value <= 1.0 {
-        return Some(value.value);
+        return Some(value);
     }
     let message = format!(
         "`{key}` is a share above 0 and at most 1, not {}",
         value.value
     );
-    checker.problem(value.span.clone(), message);
+    checker.problem(value.span, message);
     None
 }

@@ -46,22 +46,18 @@ fn settings(checker: &mut Checker, typed: TypedSsh, default: TypedSsh) -> Option
         .some("known_hosts", typed.known_hosts, default.known_hosts)
         .and_then(|files| paths(checker, "known_hosts", files.value));
     let accept_new = checker.need("ssh.accept_new", typed.accept_new, default.accept_new);
-    let timeout = checker.need(
-        "ssh.connect_timeout",
-        typed.connect_timeout,
-        default.connect_timeout,
-    );
     let bounds = Duration::from_secs(1)..=Duration::from_secs(600);
-    let timeout = timeout.and_then(|time| checker.duration("connect_timeout", &time, bounds));
-    let concurrency = checker.need("ssh.concurrency", typed.concurrency, default.concurrency);
-    let concurrency = concurrency.and_then(|n| checker.whole("concurrency", &n, 1..=1024));
+    let (timeout, default_timeout) = (typed.connect_timeout, default.connect_timeout);
+    let timeout = checker.need_duration("ssh.connect_timeout", timeout, default_timeout, bounds);
+    let (many, default_many) = (typed.concurrency, default.concurrency);
+    let concurrency = checker.need_whole("ssh.concurrency", many, default_many, 1..=1024);
     Some(SshConfig {
         identity_files: identity_files?,
         agent: agent?.value,
         known_hosts: known_hosts?,
         accept_new: accept_new?.value,
         connect_timeout: timeout?,
-        concurrency: concurrency?,
+        concurrency: concurrency?.value,
         carrier: carrier?,
     })
 }
@@ -108,9 +104,8 @@ fn check_carrier(
     if command.is_some() {
         return check_command(checker, command);
     }
-    let carrier = checker.need("ssh.carrier", typed, default)?;
     let known = [("ssh", false), ("local", true)];
-    let local = checker.choice("carrier", &carrier, &known)?;
+    let local = checker.need_choice("ssh.carrier", typed, default, &known)?;
     Some(if local {
         CarrierConfig::Local
     } else {
@@ -121,11 +116,10 @@ fn check_carrier(
 fn check_command(checker: &mut Checker, command: TypedList) -> Option<CarrierConfig> {
     let words = checker.some("command", command, None)?;
     let before = checker.problems.len();
-    if let Some(program) = words.value.first() {
-        if program.value.is_empty() || program.value.contains(HOST) {
-            let message = "`command` begins with the program to run";
-            checker.problem(program.span.clone(), message);
-        }
+    let no_program = |word: &&Value<String>| word.value.is_empty() || word.value.contains(HOST);
+    if let Some(program) = words.value.first().filter(no_program) {
+        let message = "`command` begins with the program to run";
+        checker.problem(program.span.clone(), message);
     }
     for word in &words.value {
         if word.value.contains('\0') {

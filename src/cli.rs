@@ -1,0 +1,332 @@
+//! What may be typed.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// The exit codes, for every help text that has them.
+macro_rules! exit_codes {
+    () => {
+        "\
+Exit codes:
+  0  everything that was measured runs at line rate
+  1  faults were found
+  2  bad usage or configuration
+  3  could not judge: a node was not reached, or a pair not measured"
+    };
+}
+
+const EXAMPLES: &str = concat!(
+    "\
+Examples:
+  linerate report --config cluster.toml
+  linerate report --config cluster.toml 'node[001-016]'
+  linerate report --config cluster.toml --format text --format json=run.json
+  linerate config check cluster.toml
+  linerate inspect
+
+",
+    exit_codes!()
+);
+
+const REPORT_EXAMPLES: &str = concat!(
+    "\
+Examples:
+  linerate report --config cluster.toml
+      Every node and rail of the cluster file; text on standard output.
+  linerate report --config cluster.toml 'node[001-016]' node140
+      Only these nodes of it. Quote host lists: brackets mean something to the shell.
+  linerate report 'node[01-04]'
+      No cluster file: these nodes, with the defaults of `linerate config show-default`.
+  linerate report --config cluster.toml --format json -o run.json
+  linerate report --config cluster.toml --format text --format json=run.json
+      Text on standard output, and JSON in a file.
+
+",
+    exit_codes!()
+);
+
+/// Finds the NIC in a GPU cluster that is not running at line rate, and says why.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(name = "linerate", version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(max_term_width = 100, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What linerate can do.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Command {
+    /// Measure every pair of NICs on every rail and report what is not at line rate
+    Report(ReportArgs),
+    /// Show what linerate sees on this machine: RDMA devices, ports, GIDs, limits
+    Inspect(InspectArgs),
+    /// Check a cluster file, or show the defaults
+    Config {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Answer a controller on standard input and output; started by linerate itself
+    #[command(hide = true)]
+    Agent,
+}
+
+/// `linerate report`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub struct ReportArgs {
+    /// Only these nodes of the cluster file, as host lists such as 'node[001-128,140]'; without a
+    /// cluster file, the nodes there are
+    #[arg(value_name = "NODES", required_unless_present = "config")]
+    pub nodes: Vec<String>,
+
+    /// The cluster file: nodes, how to reach them, their rails, what is expected of them
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// What to write: text or json, to standard output; FORMAT=FILE writes to a file [default: text]
+    #[arg(short, long = "format", value_name = "FORMAT[=FILE]")]
+    pub formats: Vec<FormatArg>,
+
+    /// Write the report to this file, not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Record the run in this new file [default: a file in $XDG_STATE_HOME/linerate/runs]
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Believe the host key of a node that no known_hosts file has, and add it (never a changed one)
+    #[arg(long)]
+    pub accept_new: bool,
+
+    /// The seed of the schedule, to repeat a run's [default: a new one, which the report states]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// Colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub color: Color,
+}
+
+/// `linerate inspect`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct InspectArgs {
+    /// What to write: text or json
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(hide_possible_values = true)]
+    pub format: Format,
+
+    /// Look for sys/ and proc/ below this folder, such as a copy taken from another machine
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+}
+
+/// `linerate config`.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum ConfigCommand {
+    /// Check a cluster file: every problem with its line, exit code 2 where there is one
+    Check {
+        /// The cluster file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Print every key with its default, as a cluster file to start from
+    ShowDefault,
+}
+
+/// A form of report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// A form of report and, where one was typed with it, the file that it goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatArg {
+    /// The form.
+    pub format: Format,
+    /// The file.
+    pub file: Option<PathBuf>,
+}
+
+impl FromStr for FormatArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (word, file) = match text.split_once('=') {
+            Some((word, file)) => (word, Some(file)),
+            None => (text, None),
+        };
+        if file == Some("") {
+            return Err("the file's name is missing after `=`".to_owned());
+        }
+        let format = Format::from_str(word, false)
+            .map_err(|_| format!("there is no format `{word}`: text and json there are"))?;
+        let file = file.map(PathBuf::from);
+        Ok(Self { format, file })
+    }
+}
+
+impl ReportArgs {
+    /// The reports to write, each with its file or, with `None`, to standard output.
+    ///
+    /// # Errors
+    /// A sentence for the operator, where two would go to one place or `-o` has nothing to write.
+    pub fn outputs(&self) -> Result<Vec<FormatArg>, String> {
+        let mut outputs = self.formats.clone();
+        if outputs.is_empty() {
+            outputs.push(FormatArg {
+                format: Format::Text,
+                file: None,
+            });
+        }
+        let mut open = outputs.iter_mut().filter(|output| output.file.is_none());
+        match (open.next(), open.next(), &self.output) {
+            (Some(_), Some(_), _) => {
+                return Err(
+                    "two reports would go to one place: write --format json=FILE".to_owned(),
+                );
+            }
+            (Some(only), None, Some(file)) => only.file = Some(file.clone()),
+            (None, _, Some(_)) => {
+                return Err("--output has nothing to write: each --format has its file".to_owned());
+            }
+            _ => {}
+        }
+        let files: Vec<&PathBuf> = outputs.iter().filter_map(|o| o.file.as_ref()).collect();
+        let twice = files
+            .iter()
+            .enumerate()
+            .find(|(n, file)| files[..*n].contains(file));
+        match twice {
+            Some((_, file)) => Err(format!("two reports would go to {}", file.display())),
+            None => Ok(outputs),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn help(path: &[&str]) -> String {
+        let mut command = Cli::command().term_width(100);
+        command.build();
+        let found = path
+            .iter()
+            .try_fold(&mut command, |at, name| at.find_subcommand_mut(name));
+        found.unwrap().render_long_help().to_string()
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_says_what_there_is() {
+        insta::assert_snapshot!("help", help(&[]));
+        insta::assert_snapshot!("help_report", help(&["report"]));
+        insta::assert_snapshot!("help_inspect", help(&["inspect"]));
+        insta::assert_snapshot!("help_config", help(&["config"]));
+        insta::assert_snapshot!("help_config_check", help(&["config", "check"]));
+        insta::assert_snapshot!(
+            "help_config_show_default",
+            help(&["config", "show-default"])
+        );
+        insta::assert_snapshot!("help_agent", help(&["agent"]));
+    }
+
+    fn report(line: &str) -> ReportArgs {
+        let words = ["linerate", "report"]
+            .into_iter()
+            .chain(line.split_whitespace());
+        match Cli::try_parse_from(words).unwrap().command {
+            Command::Report(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_report_takes_what_the_help_promises() {
+        let args = report(
+            "n1 n[2-3] --config c.toml -f json -o r.json --record e --accept-new --seed 9 --color never",
+        );
+        assert_eq!(args.nodes, ["n1", "n[2-3]"]);
+        assert_eq!((args.seed, args.accept_new), (Some(9), true));
+        let outputs = args.outputs().unwrap();
+        assert_eq!((outputs[0].format, outputs.len()), (Format::Json, 1));
+        assert_eq!(outputs[0].file, Some("r.json".into()));
+    }
+
+    #[test]
+    fn reports_go_where_it_is_clear_to_put_them() {
+        let places = |line: &str| {
+            let outputs = report(&format!("n1 {line}")).outputs()?;
+            let shown = outputs.iter().map(|output| {
+                let file = output
+                    .file
+                    .as_ref()
+                    .map_or("-".into(), |f| f.display().to_string());
+                format!("{:?}:{file}", output.format)
+            });
+            Ok::<_, String>(shown.collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(places("").unwrap(), "Text:-");
+        assert_eq!(places("-o x").unwrap(), "Text:x");
+        assert_eq!(places("-f text -f json=x").unwrap(), "Text:- Json:x");
+        assert_eq!(places("-f text -f json=x -o y").unwrap(), "Text:y Json:x");
+        for refused in [
+            "-f text -f json",
+            "-f text -f json -o x",
+            "-f json=x -o y",
+            "-f json=x -o x",
+            "-f text -f json=x -o x",
+        ] {
+            assert!(places(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn bad_usage_ends_with_2() {
+        for line in [
+            "",
+            "report",
+            "report --format xml n1",
+            "report --format json= n1",
+            "config",
+            "config check",
+            "inspect n1",
+            "reprot",
+        ] {
+            let words = std::iter::once("linerate").chain(line.split_whitespace());
+            let error = Cli::try_parse_from(words).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Reads a record back, event by event, and tells a torn end from a changed middle.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::model::{Event, Record, SCHEMA};
+
+use super::RecordError;
+
+/// The most bytes of a line. The longest real one, the survey of a node, is bounded by the frame
+/// that it came in (4 MiB).
+pub(super) const MAX_LINE: usize = 8 << 20;
+
+/// A last line without its line break: its writer ended while writing it. It counts as not written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TornTail {
+    /// The line, from 1.
+    pub line: u64,
+    /// Where in the file it begins, which is the length of what is whole.
+    pub offset: u64,
+    /// How many bytes of it there are.
+    pub bytes: u64,
+}
+
+/// All events of a record, and its torn tail where it has one. An empty file has no events.
+///
+/// # Errors
+/// The first of [`Reader::next`]'s, or [`RecordError::Open`].
+pub fn read(path: &Path) -> Result<(Vec<Record>, Option<TornTail>), RecordError> {
+    let file = File::open(path).map_err(|source| RecordError::Open {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut reader = Reader::new(BufReader::new(file), path);
+    let records: Result<Vec<Record>, RecordError> = reader.by_ref().collect();
+    Ok((records?, reader.torn))
+}
+
+/// Gives the events of a record one by one; ends after its last or after an error.
+#[derive(Debug)]
+pub struct Reader<R> {
+    source: R,
+    path: PathBuf,
+    lines: u64,
+    offset: u64,
+    torn: Option<TornTail>,
+    ended: bool,
+}
+
+/// As much of a line as any schema will have, to tell a newer schema from nonsense.
+#[derive(Deserialize)]
+struct Start {
+    event: StartEvent,
+}
+
+#[derive(Deserialize)]
+struct StartEvent {
+    is: String,
+    schema: u32,
+    linerate: String,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads from `source`, which messages call `path`.
+    pub fn new(source: R, path: &Path) -> Self {
+        Self {
+            source,
+            path: path.to_owned(),
+            lines: 0,
+            offset: 0,
+            torn: None,
+            ended: false,
+        }
+    }
+
+    /// The torn tail; known once there are no more events.
+    pub fn torn(&self) -> Option<&TornTail> {
+        self.torn.as_ref()
+    }
+
+    fn read_next(&mut self) -> Result<Option<Record>, RecordError> {
+        let number = self.lines + 1;
+        let mut line = Vec::new();
+        let limit = MAX_LINE as u64 + 1;
+        let read = self
+            .source
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut line);
+        read.map_err(|source| RecordError::Read {
+            path: self.path.clone(),
+            line: number,
+            source,
+        })?;
+        if line.len() > MAX_LINE {
+            return Err(RecordError::LongLine {
+                path: self.path.clone(),
+                line: number,
+                limit: MAX_LINE,
+            });
+        }
+        if line.last() != Some(&b'\n') {
+            self.torn = (!line.is_empty()).then_some(TornTail {
+                line: number,
+                offset: self.offset,
+                bytes: line.len() as u64,
+            });
+            return Ok(None);
+        }
+        let record = self.record(&line)?;
+        self.lines = number;
+        self.offset += line.len() as u64;
+        Ok(Some(record))
+    }
+
+    fn record(&self, line: &[u8]) -> Result<Record, RecordError> {
+        if self.lines == 0 {
+            self.refuse_newer(line)?;
+        }
+        let record: Record =
+            serde_json::from_slice(line).map_err(|source| RecordError::BadLine {
+                path: self.path.clone(),
+                line: self.lines + 1,
+                begins: String::from_utf8_lossy(line).chars().take(60).collect(),
+                source,
+            })?;
+        if record.seq != self.lines {
+            return Err(RecordError::OutOfOrder {
+                path: self.path.clone(),
+                line: self.lines + 1,
+                expected: self.lines,
+                got: record.seq,
+            });
+        }
+        if self.lines == 0 && !matches!(record.event, Event::RunStarted { .. }) {
+            let path = self.path.clone();
+            return Err(RecordError::NoRun { path });
+        }
+        Ok(record)
+    }
+
+    fn refuse_newer(&self, line: &[u8]) -> Result<(), RecordError> {
+        match serde_json::from_slice::<Start>(line) {
+            Ok(Start { event }) if event.is == "run_started" && event.schema > SCHEMA => {
+                Err(RecordError::Newer {
+                    path: self.path.clone(),
+                    schema: event.schema,
+                    known: SCHEMA,
+                    linerate: event.linerate,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Record, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.read_next().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
