@@ -11,6 +11,8 @@
 //! `ledger`, `judge`; the hands `verbs`, `survey`, `probe`, `wire`, `agent`, `remote`, `cluster`,
 //! `record`; the faces `report`; and `app`, which knows everybody.
 
+pub mod agent;
+pub mod app;
 pub mod cli;
 pub mod cluster;
 pub mod config;

@@ -23,8 +23,14 @@ pub(super) struct Lease {
 impl Lease {
     /// A lease of this length, from now.
     pub(super) fn new(length: Duration) -> Self {
-        let state = State { heard: Instant::now(), length, ended: false };
-        Self { state: Arc::new((Mutex::new(state), Condvar::new())) }
+        let state = State {
+            heard: Instant::now(),
+            length,
+            ended: false,
+        };
+        Self {
+            state: Arc::new((Mutex::new(state), Condvar::new())),
+        }
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -59,7 +65,11 @@ impl Lease {
             if left.is_zero() {
                 return !state.ended;
             }
-            (state, _) = self.state.1.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+            (state, _) = self
+                .state
+                .1
+                .wait_timeout(state, left)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

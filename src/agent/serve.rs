@@ -34,7 +34,9 @@ pub enum AgentError {
     #[error("what came in is not from a linerate controller: {0}")]
     Frame(#[from] FrameError),
     /// The other side is another version.
-    #[error("the controller is linerate {linerate} with protocol {theirs}, this is protocol {PROTOCOL}")]
+    #[error(
+        "the controller is linerate {linerate} with protocol {theirs}, this is protocol {PROTOCOL}"
+    )]
     Version {
         /// Its version.
         linerate: String,
@@ -71,10 +73,17 @@ pub fn serve(
         watch_lease.wait();
         give_up();
     })?;
-    let agent = Agent { voice: Voice::new(output), lease, surveyor, probes: HashMap::new() };
+    let agent = Agent {
+        voice: Voice::new(output),
+        lease,
+        surveyor,
+        probes: HashMap::new(),
+    };
     let voice = agent.voice.clone();
     agent.serve(&inbox).inspect_err(|error| {
-        voice.say(&FromAgent::Refused { why: error.to_string() });
+        voice.say(&FromAgent::Refused {
+            why: error.to_string(),
+        });
     })
 }
 
@@ -129,7 +138,8 @@ impl Agent {
         while audible {
             let left = (beat + HEARTBEAT).saturating_duration_since(Instant::now());
             match inbox.recv_timeout(left) {
-                Ok(Heard::Said(ToAgent::Bye) | Heard::End) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Heard::Said(ToAgent::Bye) | Heard::End)
+                | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Heard::Nonsense(error)) => return Err(error.into()),
                 Ok(Heard::Said(message)) => self.obey(message)?,
                 Err(RecvTimeoutError::Timeout) => {
@@ -143,23 +153,56 @@ impl Agent {
 
     fn obey(&mut self, message: ToAgent) -> Result<(), AgentError> {
         match message {
-            ToAgent::Hello { protocol, linerate, lease_ms } => {
+            ToAgent::Hello {
+                protocol,
+                linerate,
+                lease_ms,
+            } => {
                 if protocol != PROTOCOL {
-                    return Err(AgentError::Version { linerate, theirs: protocol });
+                    return Err(AgentError::Version {
+                        linerate,
+                        theirs: protocol,
+                    });
                 }
-                self.lease.set_length(Duration::from_millis(u64::from(lease_ms)).min(LONGEST_LEASE));
+                self.lease
+                    .set_length(Duration::from_millis(u64::from(lease_ms)).min(LONGEST_LEASE));
             }
             ToAgent::Heartbeat | ToAgent::Bye => {}
             ToAgent::Survey => self.survey()?,
-            ToAgent::Prepare { probe, role, spec, port, nonce } => {
+            ToAgent::Prepare {
+                probe,
+                role,
+                spec,
+                port,
+                nonce,
+            } => {
                 if let Err(why) = self.admit(probe) {
-                    self.voice.say(&FromAgent::ProbeFailed { probe, stage: ProbeStage::Prepare, why });
+                    self.voice.say(&FromAgent::ProbeFailed {
+                        probe,
+                        stage: ProbeStage::Prepare,
+                        why,
+                    });
                     return Ok(());
                 }
-                self.order(probe, ProbeStage::Prepare, Order::Prepare { role, spec, port, nonce });
+                self.order(
+                    probe,
+                    ProbeStage::Prepare,
+                    Order::Prepare {
+                        role,
+                        spec,
+                        port,
+                        nonce,
+                    },
+                );
             }
             ToAgent::Connect { probe, peer } => {
-                self.order(probe, ProbeStage::Connect, Order::Connect { peer: Box::new(peer) });
+                self.order(
+                    probe,
+                    ProbeStage::Connect,
+                    Order::Connect {
+                        peer: Box::new(peer),
+                    },
+                );
             }
             ToAgent::Run { probe } => self.order(probe, ProbeStage::Run, Order::Run),
             ToAgent::Verify { probe } => self.order(probe, ProbeStage::Verify, Order::Verify),
@@ -171,7 +214,9 @@ impl Agent {
     fn survey(&self) -> Result<(), AgentError> {
         let (voice, surveyor) = (self.voice.clone(), self.surveyor);
         spawn("survey", move || {
-            voice.say(&FromAgent::Facts { facts: Box::new(surveyor()) });
+            voice.say(&FromAgent::Facts {
+                facts: Box::new(surveyor()),
+            });
         })
     }
 
@@ -182,21 +227,29 @@ impl Agent {
         if self.probes.len() >= MAX_PROBES {
             return Err(format!("{MAX_PROBES} probes are held already"));
         }
-        let worker = Worker::start(probe, self.voice.clone()).map_err(|e| format!("cannot start a thread: {e}"))?;
+        let worker = Worker::start(probe, self.voice.clone())
+            .map_err(|e| format!("cannot start a thread: {e}"))?;
         self.probes.insert(probe, worker);
         Ok(())
     }
 
     fn order(&self, probe: ProbeId, stage: ProbeStage, order: Order) {
-        let taken = self.probes.get(&probe).is_some_and(|worker| worker.order(order));
+        let taken = self
+            .probes
+            .get(&probe)
+            .is_some_and(|worker| worker.order(order));
         if !taken {
             let why = "this probe was never prepared, or is released".into();
-            self.voice.say(&FromAgent::ProbeFailed { probe, stage, why });
+            self.voice
+                .say(&FromAgent::ProbeFailed { probe, stage, why });
         }
     }
 
     fn release(&mut self, probe: ProbeId) {
-        let taken = self.probes.remove(&probe).is_some_and(|worker| worker.order(Order::Release));
+        let taken = self
+            .probes
+            .remove(&probe)
+            .is_some_and(|worker| worker.order(Order::Release));
         if !taken {
             self.voice.say(&FromAgent::Released { probe });
         }

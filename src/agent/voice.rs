@@ -19,8 +19,14 @@ pub(super) struct Voice {
 
 impl Voice {
     pub(super) fn new(output: impl Write + Send + 'static) -> Self {
-        let mouth = Mouth { seq: 0, output: Box::new(output), broken: false };
-        Self { mouth: Arc::new(Mutex::new(mouth)) }
+        let mouth = Mouth {
+            seq: 0,
+            output: Box::new(output),
+            broken: false,
+        };
+        Self {
+            mouth: Arc::new(Mutex::new(mouth)),
+        }
     }
 
     /// Says it. Returns whether anyone can still hear.
@@ -32,12 +38,17 @@ impl Voice {
         let frame = match encode(mouth.seq, message) {
             Ok(frame) => frame,
             Err(error) => {
-                let refused = FromAgent::Refused { why: error.to_string() };
+                let refused = FromAgent::Refused {
+                    why: error.to_string(),
+                };
                 encode(mouth.seq, &refused).unwrap_or_default()
             }
         };
         mouth.seq += 1;
-        let sent = mouth.output.write_all(&frame).and_then(|()| mouth.output.flush());
+        let sent = mouth
+            .output
+            .write_all(&frame)
+            .and_then(|()| mouth.output.flush());
         mouth.broken = sent.is_err();
         !mouth.broken
     }

@@ -12,8 +12,15 @@ use crate::wire::FromAgent;
 
 /// What a probe's thread is asked to do.
 pub(super) enum Order {
-    Prepare { role: Role, spec: ProbeSpec, port: LocalPort, nonce: u64 },
-    Connect { peer: Box<Endpoint> },
+    Prepare {
+        role: Role,
+        spec: ProbeSpec,
+        port: LocalPort,
+        nonce: u64,
+    },
+    Connect {
+        peer: Box<Endpoint>,
+    },
     Run,
     Verify,
     Release,
@@ -30,8 +37,15 @@ impl Worker {
     pub(super) fn start(probe: ProbeId, voice: Voice) -> std::io::Result<Self> {
         let (orders, inbox) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let job = Job { probe, voice, stop: Arc::clone(&stop), held: Held::Nothing };
-        std::thread::Builder::new().name(probe.to_string()).spawn(move || job.work(&inbox))?;
+        let job = Job {
+            probe,
+            voice,
+            stop: Arc::clone(&stop),
+            held: Held::Nothing,
+        };
+        std::thread::Builder::new()
+            .name(probe.to_string())
+            .spawn(move || job.work(&inbox))?;
         Ok(Self { orders, stop })
     }
 
@@ -63,9 +77,12 @@ impl Job {
         while let Ok(order) = orders.recv() {
             let probe = self.probe;
             let (stage, done) = match order {
-                Order::Prepare { role, spec, port, nonce } => {
-                    (ProbeStage::Prepare, self.prepare(role, &spec, &port, nonce))
-                }
+                Order::Prepare {
+                    role,
+                    spec,
+                    port,
+                    nonce,
+                } => (ProbeStage::Prepare, self.prepare(role, &spec, &port, nonce)),
                 Order::Connect { peer } => (ProbeStage::Connect, self.connect(&peer)),
                 Order::Run => (ProbeStage::Run, self.run()),
                 Order::Verify => (ProbeStage::Verify, self.verify()),
@@ -87,7 +104,10 @@ impl Job {
         let prepared = prepare(spec, role, port, nonce).map_err(in_words)?;
         let endpoint = prepared.endpoint().clone();
         self.held = Held::Prepared(prepared);
-        Ok(FromAgent::Prepared { probe: self.probe, endpoint })
+        Ok(FromAgent::Prepared {
+            probe: self.probe,
+            endpoint,
+        })
     }
 
     fn connect(&mut self, peer: &Endpoint) -> Answer {
@@ -105,7 +125,10 @@ impl Job {
             return Err("asked to run what is not connected".into());
         };
         let measurement = connected.run(&self.stop).map_err(in_words)?;
-        Ok(FromAgent::Done { probe: self.probe, measurement })
+        Ok(FromAgent::Done {
+            probe: self.probe,
+            measurement,
+        })
     }
 
     fn verify(&mut self) -> Answer {
@@ -113,7 +136,10 @@ impl Job {
             return Err("asked to verify what is not connected".into());
         };
         let verification = connected.verify().map_err(in_words)?;
-        Ok(FromAgent::Verified { probe: self.probe, verification })
+        Ok(FromAgent::Verified {
+            probe: self.probe,
+            verification,
+        })
     }
 }
 

@@ -6,7 +6,12 @@ use crate::agent::serve;
 
 /// Runs until the controller says goodbye or is gone.
 pub(super) fn run() -> Result<u8, Failure> {
-    let served = serve(std::io::stdin(), std::io::stdout(), surveyor::this_machine, || std::process::exit(4));
+    let served = serve(
+        std::io::stdin(),
+        std::io::stdout(),
+        surveyor::this_machine,
+        || std::process::exit(4),
+    );
     match served {
         // Threads may still be inside a library call; the process ends with what they hold.
         Ok(()) => std::process::exit(0),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use super::failure::Failure;
 use crate::cluster::Member;
 use crate::config::{CarrierConfig, Cluster, Operator};
-use crate::remote::{Carrier, CommandCarrier, LocalCarrier, Secret, SshCarrier, SshOptions, Target};
+use crate::remote::{
+    Carrier, CommandCarrier, LocalCarrier, Secret, SshCarrier, SshOptions, Target,
+};
 
 /// The nodes of a cluster with the way to each.
 pub(super) fn members(cluster: &Cluster, operator: &Operator) -> Result<Vec<Member>, Failure> {
@@ -31,7 +33,10 @@ fn carrier(cluster: &Cluster, operator: &Operator) -> Result<Arc<dyn Carrier>, F
             let words: Vec<&str> = template.iter().map(String::as_str).collect();
             Arc::new(CommandCarrier::new(&words))
         }
-        CarrierConfig::Ssh => Arc::new(SshCarrier::new(ssh(cluster, operator)?)),
+        CarrierConfig::Ssh => {
+            let carrier = SshCarrier::new(ssh(cluster, operator)?);
+            Arc::new(carrier.map_err(|error| Failure::usage(Failure::chain(&error)))?)
+        }
     })
 }
 
@@ -40,7 +45,12 @@ fn ssh(cluster: &Cluster, operator: &Operator) -> Result<SshOptions, Failure> {
     let usual = SshOptions::for_home(&home);
     let identity_files = match &cluster.ssh.identity_files {
         Some(files) => stated(files)?,
-        None => usual.identity_files.iter().filter(|file| file.exists()).cloned().collect(),
+        None => usual
+            .identity_files
+            .iter()
+            .filter(|file| file.exists())
+            .cloned()
+            .collect(),
     };
     Ok(SshOptions {
         identity_files,
@@ -58,7 +68,10 @@ fn ssh(cluster: &Cluster, operator: &Operator) -> Result<SshOptions, Failure> {
 /// Key files that the operator named must be there: a missing one would fail on every node.
 fn stated(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     match files.iter().find(|file| !file.is_file()) {
-        Some(file) => Err(Failure::usage(format!("identity_files under [ssh]: {} is not a file", file.display()))),
+        Some(file) => Err(Failure::usage(format!(
+            "identity_files under [ssh]: {} is not a file",
+            file.display()
+        ))),
         None => Ok(files.to_vec()),
     }
 }
@@ -68,5 +81,7 @@ fn ask(key: &Path) -> Option<Secret> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
     }
-    rpassword::prompt_password(format!("Passphrase for {}: ", key.display())).ok().map(Secret::new)
+    rpassword::prompt_password(format!("Passphrase for {}: ", key.display()))
+        .ok()
+        .map(Secret::new)
 }

@@ -9,9 +9,18 @@ use crate::config::{Cluster, DEFAULT, Operator, hostlist, read};
 /// Checks a file and says what it means, or everything that is wrong with it.
 pub(super) fn check(file: &Path) -> Result<u8, Failure> {
     let cluster = load(file)?;
-    let names: Vec<String> = cluster.nodes.iter().map(|node| node.name.0.clone()).collect();
+    let names: Vec<String> = cluster
+        .nodes
+        .iter()
+        .map(|node| node.name.0.clone())
+        .collect();
     let nodes = if names.len() == 1 { "node" } else { "nodes" };
-    println!("{}: good: {} {nodes}, {}", file.display(), names.len(), hostlist::fold(&names).join(","));
+    println!(
+        "{}: good: {} {nodes}, {}",
+        file.display(),
+        names.len(),
+        hostlist::fold(&names)
+    );
     Ok(0)
 }
 
@@ -26,12 +35,19 @@ pub(super) fn load(file: &Path) -> Result<Cluster, Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display())))?;
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    read(&text, &file.display().to_string(), &operator())
-        .map_err(|errors| Failure::usage(format!("the cluster file is not usable\n{}", errors.render(color))))
+    read(&text, &file.display().to_string(), &operator()).map_err(|errors| {
+        Failure::usage(format!(
+            "the cluster file is not usable\n{}",
+            errors.render(color)
+        ))
+    })
 }
 
 /// Who runs linerate, as the environment says.
 pub(super) fn operator() -> Operator {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    Operator { user: set("USER").or_else(|| set("LOGNAME")), home: set("HOME").map(PathBuf::from) }
+    Operator {
+        user: set("USER").or_else(|| set("LOGNAME")),
+        home: set("HOME").map(PathBuf::from),
+    }
 }

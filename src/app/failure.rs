@@ -18,12 +18,18 @@ pub(super) struct Failure {
 impl Failure {
     /// The operator asked for something that cannot be, or a file says something that cannot be.
     pub(super) fn usage(what: impl fmt::Display) -> Self {
-        Self { code: CONFIGURATION, what: what.to_string() }
+        Self {
+            code: CONFIGURATION,
+            what: what.to_string(),
+        }
     }
 
     /// The work could not be done or not be kept.
     pub(super) fn work(what: impl fmt::Display) -> Self {
-        Self { code: NOT_JUDGED, what: what.to_string() }
+        Self {
+            code: NOT_JUDGED,
+            what: what.to_string(),
+        }
     }
 
     /// The error and everything it came from, in one line.

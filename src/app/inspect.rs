@@ -11,7 +11,10 @@ use crate::survey::Root;
 pub(super) fn run(arguments: &InspectArgs) -> Result<u8, Failure> {
     let root = match &arguments.root {
         Some(path) if !path.is_dir() => {
-            return Err(Failure::usage(format!("--root {}: not a directory", path.display())));
+            return Err(Failure::usage(format!(
+                "--root {}: not a directory",
+                path.display()
+            )));
         }
         Some(path) => Root::at(path),
         None => Root::live(),

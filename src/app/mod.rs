@@ -13,16 +13,19 @@ mod surveyor;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Command, ConfigCommand};
-use failure::{CONFIGURATION, Failure};
 
 /// Does what was asked for. The exit code is part of the interface: 0 all at line rate, 1 faults
 /// found, 2 bad usage or configuration, 3 could not judge.
 pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
-        Command::Report(arguments) => report::run(arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
-        Command::Config { command: ConfigCommand::Check { file } } => config::check(&file),
-        Command::Config { command: ConfigCommand::ShowDefault } => config::show_default(),
+        Command::Config {
+            command: ConfigCommand::Check { file },
+        } => config::check(&file),
+        Command::Config {
+            command: ConfigCommand::ShowDefault,
+        } => config::show_default(),
         Command::Agent => agent::run(),
     };
     match done {

@@ -1,6 +1,6 @@
 //! Where a report goes: standard output, or a file that appears whole or not at all.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,10 @@ use super::failure::Failure;
 /// A place to write to.
 pub(super) enum Output {
     Standard(BufWriter<std::io::Stdout>),
-    File { path: PathBuf, temporary: BufWriter<NamedTempFile> },
+    File {
+        path: PathBuf,
+        temporary: BufWriter<NamedTempFile>,
+    },
 }
 
 impl Output {
@@ -21,10 +24,21 @@ impl Output {
 
     /// A file: written beside its place under another name, and moved there when it is whole.
     pub(super) fn file(path: &Path) -> Result<Self, Failure> {
-        let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let temporary = NamedTempFile::new_in(folder)
             .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
-        Ok(Self::File { path: path.to_owned(), temporary: BufWriter::new(temporary) })
+        Ok(Self::File {
+            path: path.to_owned(),
+            temporary: BufWriter::new(temporary),
+        })
+    }
+
+    /// Whether a person reads it as it is written.
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Standard(_)) && std::io::stdout().is_terminal()
     }
 
     pub(super) fn writer(&mut self) -> &mut dyn Write {
@@ -37,12 +51,12 @@ impl Output {
     /// Makes sure that everything arrived.
     pub(super) fn finish(self) -> Result<(), Failure> {
         match self {
-            Self::Standard(mut out) => out
-                .flush()
-                .map_err(|error| Failure::work(format!("cannot write to standard output: {error}"))),
-            Self::File { path, temporary } => {
-                keep(temporary, &path).map_err(|error| Failure::work(format!("cannot write {}: {error}", path.display())))
-            }
+            Self::Standard(mut out) => out.flush().map_err(|error| {
+                Failure::work(format!("cannot write to standard output: {error}"))
+            }),
+            Self::File { path, temporary } => keep(temporary, &path).map_err(|error| {
+                Failure::work(format!("cannot write {}: {error}", path.display()))
+            }),
         }
     }
 }

@@ -29,20 +29,32 @@ impl Progress {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, nodes: HashMap::new(), total, probes: 0 }
+        Self {
+            bar,
+            nodes: HashMap::new(),
+            total,
+            probes: 0,
+        }
     }
 
     /// Shows what an event changed.
     pub(super) fn show(&mut self, event: &Event) {
         match event {
-            Event::NodeStage { node, stage } => self.bar.set_message(format!("{}: {node} {stage}", self.reached())),
+            Event::NodeStage { node, stage } => self
+                .bar
+                .set_message(format!("{}: {node} {stage}", self.reached())),
             Event::NodeSurveyed { node, .. } => self.settled(node, true),
             Event::NodeLost { node, why } => {
                 self.settled(node, false);
                 self.bar.suspend(|| eprintln!("{node}: {why}"));
             }
             Event::RoundPlanned { round, pairs } => {
-                self.bar.set_message(format!("round {}: {} pairs, {} measured", round + 1, pairs.len(), self.probes));
+                self.bar.set_message(format!(
+                    "round {}: {} pairs, {} measured",
+                    round + 1,
+                    pairs.len(),
+                    self.probes
+                ));
             }
             Event::ProbeEnded { .. } => self.probes += 1,
             Event::RunFinished { .. } => self.bar.finish_and_clear(),

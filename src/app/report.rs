@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::progress::Progress;
 use super::{carriers, config};
-use crate::cli::{Color, Format, ReportArgs};
+use crate::cli::{Color, Format, FormatArg, ReportArgs};
 use crate::cluster::{CarrierFleet, Conductor, Limits};
 use crate::config::{Cluster, from_host_lists};
 use crate::judge::judge;
@@ -27,24 +27,49 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
     let cluster = cluster(arguments)?;
     let settings = cluster.settings(arguments.seed.unwrap_or_else(rand::random));
     // Opened before the run: a place that cannot be written to must not cost the run's results.
-    let mut output = match &arguments.output {
-        Some(path) => Output::file(path)?,
-        None => Output::standard(),
-    };
+    let outputs = outputs(arguments)?;
     let mut record = record(arguments)?;
     let ledger = conduct(&cluster, settings, &mut record)?;
     let judgement = judge(&ledger);
-    let written = match arguments.format {
-        Format::Text => text(&ledger, &judgement, style(arguments), output.writer()),
-        Format::Json => json(&ledger, &judgement, output.writer()),
-    };
-    written
-        .map_err(|error| Failure::work(format!("cannot write the report: {error}; {}", kept(&record))))?;
-    output.finish()?;
+    for (format, mut output) in outputs {
+        let written = match format {
+            Format::Text => text(
+                &ledger,
+                &judgement,
+                style(arguments.color, &output),
+                output.writer(),
+            ),
+            Format::Json => json(&ledger, &judgement, output.writer()),
+        };
+        written.map_err(|error| {
+            Failure::work(format!(
+                "cannot write the report: {error}; {}",
+                kept(&record)
+            ))
+        })?;
+        output.finish()?;
+    }
     if std::io::stderr().is_terminal() {
         eprintln!("{}", kept(&record));
     }
     Ok(judgement.verdict.exit_code())
+}
+
+/// Every place that a report goes to, with its form.
+fn outputs(arguments: &ReportArgs) -> Result<Vec<(Format, Output)>, Failure> {
+    let open = |wanted: FormatArg| {
+        let output = match &wanted.file {
+            Some(path) => Output::file(path)?,
+            None => Output::standard(),
+        };
+        Ok((wanted.format, output))
+    };
+    arguments
+        .outputs()
+        .map_err(Failure::usage)?
+        .into_iter()
+        .map(open)
+        .collect()
 }
 
 fn cluster(arguments: &ReportArgs) -> Result<Cluster, Failure> {
@@ -52,14 +77,12 @@ fn cluster(arguments: &ReportArgs) -> Result<Cluster, Failure> {
         (Some(file), []) => config::load(file)?,
         (Some(file), nodes) => {
             let cluster = config::load(file)?;
-            cluster.select(nodes).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
+            cluster
+                .select(nodes)
+                .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
         }
-        (None, []) => {
-            return Err(Failure::usage("which nodes? Give --config FILE or host lists such as node[01-16]"));
-        }
-        (None, nodes) => {
-            from_host_lists(nodes, &config::operator()).map_err(|errors| Failure::usage(errors.render(false)))?
-        }
+        (None, nodes) => from_host_lists(nodes, &config::operator())
+            .map_err(|errors| Failure::usage(errors.render(false)))?,
     };
     cluster.ssh.accept_new |= arguments.accept_new;
     Ok(cluster)
@@ -75,10 +98,18 @@ fn record(arguments: &ReportArgs) -> Result<Writer, Failure> {
 
 /// $XDG_STATE_HOME, or ~/.local/state (XDG Base Directory Specification).
 fn state_directory() -> Result<PathBuf, Failure> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     set("XDG_STATE_HOME")
         .or_else(|| set("HOME").map(|home| home.join(".local/state")))
-        .ok_or_else(|| Failure::usage("neither XDG_STATE_HOME nor HOME says where to keep the run: use --record FILE"))
+        .ok_or_else(|| {
+            Failure::usage(
+                "neither XDG_STATE_HOME nor HOME says where to keep the run: use --record FILE",
+            )
+        })
 }
 
 fn kept(record: &Writer) -> String {
@@ -86,7 +117,11 @@ fn kept(record: &Writer) -> String {
 }
 
 /// Runs the cluster. Every event is on disk before the ledger, or anybody, sees it.
-fn conduct(cluster: &Cluster, settings: RunSettings, record: &mut Writer) -> Result<Ledger, Failure> {
+fn conduct(
+    cluster: &Cluster,
+    settings: RunSettings,
+    record: &mut Writer,
+) -> Result<Ledger, Failure> {
     let payload = Payload::from_current_exe(&["agent"])
         .map_err(|error| Failure::work(format!("cannot read this program's own file: {error}")))?;
     let members = carriers::members(cluster, &config::operator())?;
@@ -104,6 +139,9 @@ fn conduct(cluster: &Cluster, settings: RunSettings, record: &mut Writer) -> Res
     Conductor::new(fleet, settings, Limits::default(), &stop, &mut emit)
         .run()
         .map_err(|error| Failure::work(Failure::chain(&error)))?;
+    record
+        .sync()
+        .map_err(|error| Failure::work(Failure::chain(&error)))?;
     drop(progress);
     Ok(ledger)
 }
@@ -111,7 +149,11 @@ fn conduct(cluster: &Cluster, settings: RunSettings, record: &mut Writer) -> Res
 /// A flag that the first Ctrl-C or SIGTERM sets; the second ends the process at once.
 fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+    ] {
         signal_hook::flag::register_conditional_shutdown(signal, 3, Arc::clone(&stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
             .map_err(|error| Failure::work(format!("cannot listen for signals: {error}")))?;
@@ -119,14 +161,18 @@ fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-fn style(arguments: &ReportArgs) -> Style {
-    let terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
-    let color = match arguments.color {
+fn style(color: Color, output: &Output) -> Style {
+    let terminal = output.is_terminal();
+    let color = match color {
         Color::Always => true,
         Color::Never => false,
         Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none(),
     };
-    let width = if terminal { terminal_width().unwrap_or(PAGE) } else { PAGE };
+    let width = if terminal {
+        terminal_width().unwrap_or(PAGE)
+    } else {
+        PAGE
+    };
     Style { color, width }
 }
 

@@ -26,8 +26,9 @@ const INBOX: usize = 4096;
 /// What is kept of an agent's standard error, for the message about its end.
 const LAST_WORDS: usize = 2048;
 
-/// libssh2 and JSON need no more; a thousand threads are then 256 MiB of address space, not of memory.
-const STACK: usize = 256 << 10;
+/// libssh2 is content with 256 KiB, a survey's nested JSON in an unoptimised build is not. This is
+/// address space: a thread touches what it uses.
+const STACK: usize = 1 << 20;
 
 /// How long agents get to end by themselves.
 const FAREWELL: Duration = Duration::from_secs(10);

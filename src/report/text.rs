@@ -45,7 +45,11 @@ pub fn text(
         show(finding, style, out)?;
     }
     rails(ledger, out)?;
-    coverage(ledger, judgement, style, out)
+    coverage(ledger, judgement, style, out)?;
+    match ledger.settings() {
+        Some(settings) => writeln!(out, "\nSeed of the schedule: {}", settings.seed),
+        None => Ok(()),
+    }
 }
 
 fn headline(

@@ -25,6 +25,6 @@ else
 fi
 status=0
 target/release/linerate report --config "$dir/lab/cluster.toml" --record "$dir/run.jsonl" \
-    --format text --format json -o - -o "$dir/report.json" || status=$?
+    --format text --format "json=$dir/report.json" || status=$?
 echo
 "$lab" --dir "$dir/lab" judge "$dir/report.json" --exit-code "$status"
