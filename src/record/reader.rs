@@ -28,7 +28,7 @@ pub struct TornTail {
 /// All events of a record, and its torn tail where it has one. An empty file has no events.
 ///
 /// # Errors
-/// The first of [`Reader::next`]'s, or [`RecordError::Open`].
+/// The first of `Reader::next`'s, or [`RecordError::Open`].
 pub fn read(path: &Path) -> Result<(Vec<Record>, Option<TornTail>), RecordError> {
     let file = File::open(path).map_err(|source| RecordError::Open {
         path: path.to_owned(),

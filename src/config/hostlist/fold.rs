@@ -6,7 +6,7 @@ use super::{MAX_DIGITS, Numbers};
 
 /// The names as a short host list: `node[001-003,007],login`.
 ///
-/// Order is kept, so that [`expand`] gives back exactly `names`; sort them first for the shortest.
+/// Order is kept, so that [`super::expand`] gives back exactly `names`; sort them first for the shortest.
 pub fn fold<S: AsRef<str>>(names: &[S]) -> String {
     let mut groups: Vec<Group> = Vec::new();
     for name in names.iter().map(AsRef::as_ref) {
