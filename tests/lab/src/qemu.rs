@@ -34,7 +34,11 @@ fn escape(path: &Path) -> String {
 pub fn machine_args(accel: Accel, image: &Path, initramfs: &Path, cmdline: &str) -> Vec<String> {
     // Without ERMS the guest copies eight bytes at a step instead of one, each step being emulated: a
     // receiver of RDMA writes then needs 44 to 60 ms of processor time for a megabyte instead of 78.
-    let cpu = if accel == Accel::Kvm { "host" } else { "max,erms=off" };
+    let cpu = if accel == Accel::Kvm {
+        "host"
+    } else {
+        "max,erms=off"
+    };
     let accel = if accel == Accel::Kvm {
         "kvm"
     } else {
