@@ -337,6 +337,14 @@ mod tests {
         *read_frame(socket).unwrap().unwrap().last().unwrap()
     }
 
+    fn until_dropped(switch: &Switch, port: usize) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while switch.counters(port).dropped_frames == 0 {
+            assert!(Instant::now() < end, "nothing was dropped at port {port}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn switch(ports: usize) -> (Switch, Vec<UnixStream>) {
         let switch = Switch::new(ports);
         let ends = (0..ports)
@@ -384,9 +392,7 @@ mod tests {
         // The other direction still works, and shows that the frame above had its chance.
         send(&mut ends[1], ALL, B, 2);
         assert_eq!(arrives(&mut ends[0]), 2);
-        while switch.counters(0).dropped_frames == 0 {
-            thread::yield_now();
-        }
+        until_dropped(&switch, 0);
         switch.set_link(0, Direction::Both, Link::default());
         send(&mut ends[0], ALL, A, 3);
         assert_eq!(arrives(&mut ends[1]), 3);
@@ -404,9 +410,7 @@ mod tests {
             },
         );
         send(&mut ends[0], ALL, A, 1);
-        while switch.counters(1).dropped_frames == 0 {
-            thread::yield_now();
-        }
+        until_dropped(&switch, 1);
         send(&mut ends[1], A, B, 2);
         assert_eq!(arrives(&mut ends[0]), 2);
         assert_eq!(switch.counters(1).rx_bytes, 0);
