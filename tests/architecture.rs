@@ -1,7 +1,10 @@
 //! Holds the house to its plan: who may import whom, where `unsafe` and printing may be, and that
 //! files stay small and say what lives in them.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot read the sources must fail")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot read the sources must fail"
+)]
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -19,6 +19,7 @@ mod error;
 mod fault;
 mod frame;
 mod initramfs;
+pub mod judge;
 mod kernel;
 mod lab;
 mod modules;

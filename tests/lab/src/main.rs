@@ -1,12 +1,12 @@
 //! The lab's command line: start, end, ask and change a lab of VMs.
 
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use linerate_lab::control::{NodeStatus, Phase, Status};
-use linerate_lab::{Accel, Fault, Lab, LabError, Options, Rate, Result, check};
+use linerate_lab::{Accel, Fault, Lab, LabError, Options, Rate, Result, check, judge};
 
 /// A lab of VMs with soft-RoCE NICs and real sshds, for linerate's demo and tests. Needs no root.
 #[derive(Parser)]
@@ -36,6 +36,15 @@ enum Verb {
         /// Print only the names of the packages to install.
         #[arg(long)]
         packages: bool,
+    },
+    /// Hold a JSON report of linerate against the faults that are in effect; exit code 1 if it names
+    /// anything else, or not all of them
+    Judge {
+        /// The report, as `linerate report --format json` writes it.
+        report: PathBuf,
+        /// The exit code that came with it: it must be the report's.
+        #[arg(long)]
+        exit_code: Option<u8>,
     },
     /// Open a shell on a node, or run a command there.
     Ssh {
@@ -82,8 +91,8 @@ struct Up {
     /// RDMA NICs of each VM, each on a rail of its own.
     #[arg(long, default_value_t = 2)]
     rails: usize,
-    /// Rate of each link in each direction, such as 64mbit; none for as fast as the machine goes.
-    #[arg(long, default_value = "64mbit", value_parser = rate_or_none)]
+    /// Rate of each link in each direction, such as 16mbit; none for as fast as the machine goes.
+    #[arg(long, default_value = "16mbit", value_parser = rate_or_none)]
     rate: MaybeRate,
     /// A fault from the start, such as half:node02:1:tx; may be repeated.
     #[arg(long = "fault", value_name = "FAULT")]
@@ -152,6 +161,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
                 source,
             });
         }
+        Verb::Judge { report, exit_code } => {
+            let faults = Lab::attach(&cli.dir)?.status()?.faults;
+            return Ok(show_judgement(&faults, &report, exit_code));
+        }
         Verb::Fault { fault } => Lab::attach(&cli.dir)?.fault(&fault)?,
         Verb::Heal { fault: Some(fault) } => Lab::attach(&cli.dir)?.heal_fault(&fault)?,
         Verb::Heal { fault: None } => Lab::attach(&cli.dir)?.heal()?,
@@ -178,6 +191,19 @@ fn start_lab(up: Up, dir: PathBuf) -> Result<ExitCode> {
     show_status(&lab.status()?, false);
     lab.leave_up();
     Ok(ExitCode::SUCCESS)
+}
+
+fn show_judgement(faults: &[Fault], report: &Path, exit_code: Option<u8>) -> ExitCode {
+    match judge::judge(faults, report, exit_code) {
+        Ok(said) => {
+            println!("lab: {said}");
+            ExitCode::SUCCESS
+        }
+        Err(wrong) => {
+            eprintln!("lab: {wrong}");
+            ExitCode::from(1)
+        }
+    }
 }
 
 fn show_check(only_packages: bool) -> ExitCode {

@@ -12,6 +12,11 @@ use crate::rate::Rate;
 
 /// Most nodes and rails of a lab: what one machine emulates, and what its addresses have room for.
 pub const MAX_NODES: usize = 64;
+
+/// Rate of a healthy link in bits per second, where none is asked for. An emulated pair at 64 Mbit/s
+/// takes 1.6 to 1.8 cores: at a quarter of that two rails at once leave half of a two-core machine
+/// free, so that links, not CPUs, are the limit.
+const DEFAULT_RATE: u64 = 16_000_000;
 /// See [`MAX_NODES`].
 pub const MAX_RAILS: usize = 8;
 
@@ -58,7 +63,7 @@ impl Default for Options {
         Options {
             nodes: 3,
             rails: 2,
-            rate: Rate::from_bits_per_second(64_000_000),
+            rate: Rate::from_bits_per_second(DEFAULT_RATE),
             faults: vec![],
             pcie: "flat".into(),
             dir: default_dir(),
