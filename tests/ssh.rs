@@ -337,8 +337,17 @@ fn known_hosts_files_are_read_as_openssh_reads_them() {
     for (what, text) in &rows {
         let text = &format!("{text}\n");
         compare(&sshd, what, text);
-        let hashed = hash(&sshd, text);
-        compare(&sshd, &format!("{what}, hashed"), &hashed);
+        if [
+            "exact",
+            "list",
+            "bare host, right key",
+            "changed",
+            "revoked",
+        ]
+        .contains(what)
+        {
+            compare(&sshd, &format!("{what}, hashed"), &hash(&sshd, text));
+        }
     }
 }
 
