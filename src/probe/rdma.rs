@@ -4,12 +4,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::model::{
-    Completion as CompletionKind, Endpoint, LinkLayer, LocalPort, Measurement, MemoryKind,
-    ProbeKind, ProbeSpec, QueuePairAddress, RemoteMemory, Role, Verification,
+    Completion as CompletionKind, Endpoint, Gid, LocalPort, Measurement, MemoryKind, ProbeKind,
+    ProbeSpec, QueuePairAddress, RemoteMemory, Role, Verification,
 };
 use crate::verbs::{
-    Completion, CompletionMode, CompletionQueue, Device, MemoryRegion, Opcode, ProtectionDomain,
-    QueuePair, QueuePairConfig, RemoteQueue, RemoteSlot, VerbsError, WorkRequest,
+    Completion, CompletionMode, CompletionQueue, Device, MemoryRegion, Opcode, Port,
+    ProtectionDomain, QueuePair, QueuePairConfig, RemoteQueue, RemoteSlot, VerbsError, WorkRequest,
     state::{Initialised, ReadyToSend},
 };
 
@@ -40,41 +40,15 @@ pub fn prepare(
     let ProbeKind::RdmaWrite = spec.kind;
     let MemoryKind::Host = spec.memory;
     let shape = Shape::new(spec)?;
-    let gid_index = u8::try_from(port.gid_index).map_err(|_| ProbeError::Spec {
-        why: format!("GID index {} is above 255", port.gid_index),
-    })?;
-    let device = Device::open(&port.device)?;
-    let active = device.active_port(port.port)?;
-    let gid = device.gid(port.port, gid_index)?;
-    let entries = check_limits(&device, &shape, role)?;
-    let domain = ProtectionDomain::new(&device)?;
+    let link = open(port)?;
+    let entries = check_limits(&link.device, &shape, role)?;
+    let domain = ProtectionDomain::new(&link.device)?;
     let pattern = Pattern::new(nonce);
     let mut memory = MemoryRegion::new(&domain, shape.buffer())?;
     write_pattern(&mut memory, pattern, role)?;
-    let completions = CompletionQueue::new(&device, entries, completion_mode(spec, role))?;
+    let completions = CompletionQueue::new(&link.device, entries, completion_mode(spec, role))?;
     let queue_pairs = make_queue_pairs(&domain, &completions, &shape, port.port, role)?;
-    let endpoint = Endpoint {
-        lid: active.lid,
-        gid,
-        mtu: active.active_mtu.bytes(),
-        queue_pairs: queue_pairs
-            .iter()
-            .map(|q| QueuePairAddress {
-                number: q.number(),
-                psn: q.packet_sequence(),
-            })
-            .collect(),
-        memory: RemoteMemory {
-            address: memory.address(),
-            rkey: memory.remote_key(),
-            length: memory.len() as u64,
-        },
-        registration_us: micros(memory.registration_time()),
-    };
-    let link = Link {
-        link_layer: active.link_layer,
-        gid_index,
-    };
+    let endpoint = endpoint(&link, &queue_pairs, &memory);
     Ok(Prepared {
         queue_pairs,
         completions,
@@ -85,6 +59,56 @@ pub fn prepare(
         pattern,
         link,
     })
+}
+
+/// The local device, and the port and GID that are used of it.
+struct Link {
+    device: Device,
+    port: Port,
+    gid: Gid,
+    gid_index: u8,
+}
+
+/// Opens the device and looks at the port, which must be active, and its GID.
+fn open(port: &LocalPort) -> Result<Link, ProbeError> {
+    let spec_error = |why| ProbeError::Spec { why };
+    let gid_index = u8::try_from(port.gid_index)
+        .map_err(|_| spec_error(format!("GID index {} is above 255", port.gid_index)))?;
+    let device = Device::open(&port.device)?;
+    if device.is_iwarp() {
+        let name = device.name();
+        return Err(spec_error(format!(
+            "{name} speaks iWARP; only RoCE and InfiniBand are probed"
+        )));
+    }
+    let active = device.active_port(port.port)?;
+    let gid = device.gid(port.port, gid_index)?;
+    Ok(Link {
+        device,
+        port: active,
+        gid,
+        gid_index,
+    })
+}
+
+/// What the peer needs to know of this end.
+fn endpoint(link: &Link, queues: &[QueuePair<Initialised>], memory: &MemoryRegion) -> Endpoint {
+    let address = |q: &QueuePair<_>| QueuePairAddress {
+        number: q.number(),
+        psn: q.packet_sequence(),
+    };
+    Endpoint {
+        lid: link.port.lid,
+        gid: link.gid,
+        mtu: link.port.active_mtu.bytes(),
+        queue_pairs: queues.iter().map(address).collect(),
+        memory: RemoteMemory {
+            address: memory.address(),
+            rkey: memory.remote_key(),
+            length: memory.len() as u64,
+        },
+        registration_us: micros(memory.registration_time()),
+    }
 }
 
 fn completion_mode(spec: &ProbeSpec, role: Role) -> CompletionMode {
@@ -172,13 +196,6 @@ fn write_pattern(
     Ok(())
 }
 
-/// How the local port is addressed.
-#[derive(Debug, Clone, Copy)]
-struct Link {
-    link_layer: LinkLayer,
-    gid_index: u8,
-}
-
 /// One end, ready to be connected.
 pub struct Prepared {
     // Dropped in this order: what uses the memory before the memory.
@@ -206,7 +223,7 @@ impl Prepared {
         let path = path_to(
             peer,
             &self.endpoint,
-            self.link.link_layer,
+            self.link.port.link_layer,
             self.link.gid_index,
         )?;
         if self.role == Role::Initiator {

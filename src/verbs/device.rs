@@ -234,6 +234,13 @@ impl Device {
         &self.context.name
     }
 
+    /// Whether it speaks iWARP, whose queue pairs only the RDMA connection manager can connect.
+    pub fn is_iwarp(&self) -> bool {
+        // SAFETY: the context is open, and libibverbs keeps its device as long (ibv_open_device(3)).
+        let transport = unsafe { (*self.context.raw.as_ref().device).transport_type };
+        transport == ffi::IBV_TRANSPORT_IWARP
+    }
+
     /// What it can do at most.
     ///
     /// # Errors

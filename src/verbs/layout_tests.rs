@@ -26,6 +26,7 @@ fn rust_layouts() -> Vec<(String, usize)> {
     let mut table = Vec::new();
     layout! { table:
         "ibv_context" = ffi::ibv_context { device, ops, cmd_fd, async_fd }
+        "ibv_device" = ffi::ibv_device { node_type, transport_type, name }
         "ibv_context_ops" = ffi::ibv_context_ops { poll_cq, req_notify_cq, post_send, post_recv }
         "ibv_device_attr" = ffi::ibv_device_attr { max_mr_size, max_qp, max_qp_wr, max_cqe }
         "ibv_qp_init_attr" = ffi::ibv_qp_init_attr {
