@@ -35,11 +35,11 @@ P
 }
 
 theirs() {
-    local options=(-d rxe0 -x 1 -s "$SIZE" -t "$DEPTH" -D "$SECONDS_EACH" -q 1 -m 4096 --report_gbits -F)
+    local options=(-d rxe0 -x 1 -s "$SIZE" -t "$DEPTH" -D "$SECONDS_EACH" -q 1 -m 4096 -F)
     timeout 90 "${lab[@]}" ssh node02 timeout 60 ib_write_bw "${options[@]}" >/dev/null 2>&1 &
     sleep 3
     timeout 90 "${lab[@]}" ssh node01 timeout 60 ib_write_bw "${options[@]}" 10.100.0.2 |
-        awk -v size="$SIZE" '$1 == size { printf "%.1f\n", $4 * 1000 }'
+        awk -v size="$SIZE" '$1 == size { printf "%.1f\n", $4 * 8.388608 }' # it says MB and means MiB
     wait $! || true
 }
 
