@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::model::{Event, NodeName};
+use crate::model::{Event, NodeName, Rail, RailNic};
 
 /// The line.
 pub(super) struct Progress {
     bar: ProgressBar,
     nodes: HashMap<NodeName, bool>,
     total: usize,
-    probes: u64,
+    pairs: usize,
+    probes: usize,
 }
 
 impl Progress {
@@ -33,6 +34,7 @@ impl Progress {
             bar,
             nodes: HashMap::new(),
             total,
+            pairs: 0,
             probes: 0,
         }
     }
@@ -53,13 +55,16 @@ impl Progress {
                 self.settled(node, false);
                 self.bar.suspend(|| eprintln!("{node}: {why}"));
             }
-            Event::RoundPlanned { round, pairs } => {
-                self.bar.set_message(format!(
-                    "round {}: {} pairs, {} measured",
+            Event::RailsResolved { nics } => self.pairs = pairs(nics),
+            Event::RoundPlanned { round, .. } => {
+                // Retests come after all pairs.
+                let done = self.probes.min(self.pairs);
+                let text = format!(
+                    "round {}: {done} of {} pairs measured",
                     round + 1,
-                    pairs.len(),
-                    self.probes
-                ));
+                    self.pairs
+                );
+                self.bar.set_message(text);
             }
             Event::ProbeEnded { .. } => self.probes += 1,
             Event::RunFinished { .. } => self.bar.finish_and_clear(),
@@ -76,6 +81,15 @@ impl Progress {
         let reached = self.nodes.values().filter(|reached| **reached).count();
         format!("{reached} of {} nodes surveyed", self.total)
     }
+}
+
+/// Ordered pairs over all rails.
+fn pairs(nics: &[RailNic]) -> usize {
+    let mut rails: HashMap<Rail, usize> = HashMap::new();
+    for entry in nics.iter().filter(|entry| entry.nic.value().is_some()) {
+        *rails.entry(entry.rail).or_default() += 1;
+    }
+    rails.values().map(|n| n * (n - 1)).sum()
 }
 
 impl Drop for Progress {
