@@ -35,6 +35,7 @@ lab-down:
 lint: setup
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -q --no-deps --workspace
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --log-level error check; \
 	else echo 'SKIPPED: cargo-deny is not installed (cargo install cargo-deny)'; fi
 

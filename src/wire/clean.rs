@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The longest text kept, in characters. Kernel and library messages are far below it.
 const MAX_TEXT: usize = 2048;
 
-/// The text without control and direction-changing characters, cut at [`MAX_TEXT`] characters.
+/// The text without control and direction-changing characters, cut at 2048 characters.
 ///
 /// Line breaks and tabs become spaces: no text from a node spans lines on a screen.
 pub fn clean_text(text: &str) -> String {
