@@ -1,4 +1,5 @@
 //! The report for programs. Its shape is stable: fields are added, not changed, within one `schema`.
+//! Rates (`gbps`, `measured`, `expected`) are in Gb/s, 10^9 bits per second.
 
 use std::io::{self, Write};
 
@@ -117,8 +118,8 @@ fn finding(finding: &Finding) -> Value {
         "rule": finding.rule,
         "severity": finding.severity,
         "says": finding.says,
-        "measured_gbps": finding.measured,
-        "expected_gbps": finding.expected,
+        "measured": finding.measured,
+        "expected": finding.expected,
         "expected_from": finding.expected_from,
         "ratio": finding.ratio,
         "evidence": finding.evidence,
@@ -161,7 +162,7 @@ fn pair(ledger: &Ledger, summary: &PairSummary<'_>) -> Value {
             json!({
                 "state": "measured",
                 "gbps": rate,
-                "expected_gbps": expected.value(),
+                "expected": expected.value(),
                 "expected_from": expected.source(),
                 "expected_unknown": expected.why_unknown(),
                 "ratio": expected.value().and_then(|expected| rate.share_of(*expected)),
