@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 /// The exit codes, for every help text that has them.
 macro_rules! exit_codes {
@@ -78,10 +78,11 @@ pub enum Command {
 /// `linerate report`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
+#[command(group = ArgGroup::new("where").args(["nodes", "config"]).required(true).multiple(true))]
 pub struct ReportArgs {
     /// Only these nodes of the cluster file, as host lists such as 'node[001-128,140]'; without a
     /// cluster file, the nodes there are
-    #[arg(value_name = "NODES", required_unless_present = "config")]
+    #[arg(value_name = "NODES")]
     pub nodes: Vec<String>,
 
     /// The cluster file: nodes, how to reach them, their rails, what is expected of them

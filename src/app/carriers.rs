@@ -4,6 +4,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use indicatif::ProgressBar;
+
 use super::failure::Failure;
 use crate::cluster::Member;
 use crate::config::{CarrierConfig, Cluster, Operator};
@@ -12,8 +14,12 @@ use crate::remote::{
 };
 
 /// The nodes of a cluster with the way to each.
-pub(super) fn members(cluster: &Cluster, operator: &Operator) -> Result<Vec<Member>, Failure> {
-    let carrier = carrier(cluster, operator)?;
+pub(super) fn members(
+    cluster: &Cluster,
+    operator: &Operator,
+    progress: ProgressBar,
+) -> Result<Vec<Member>, Failure> {
+    let carrier = carrier(cluster, operator, progress)?;
     let member = |node: &crate::config::NodeConfig| Member {
         target: Target {
             node: node.name.0.clone(),
@@ -26,7 +32,11 @@ pub(super) fn members(cluster: &Cluster, operator: &Operator) -> Result<Vec<Memb
     Ok(cluster.nodes.iter().map(member).collect())
 }
 
-fn carrier(cluster: &Cluster, operator: &Operator) -> Result<Arc<dyn Carrier>, Failure> {
+fn carrier(
+    cluster: &Cluster,
+    operator: &Operator,
+    progress: ProgressBar,
+) -> Result<Arc<dyn Carrier>, Failure> {
     Ok(match &cluster.ssh.carrier {
         CarrierConfig::Local => Arc::new(LocalCarrier),
         CarrierConfig::Command(template) => {
@@ -34,13 +44,17 @@ fn carrier(cluster: &Cluster, operator: &Operator) -> Result<Arc<dyn Carrier>, F
             Arc::new(CommandCarrier::new(&words))
         }
         CarrierConfig::Ssh => {
-            let carrier = SshCarrier::new(ssh(cluster, operator)?);
+            let carrier = SshCarrier::new(ssh(cluster, operator, progress)?);
             Arc::new(carrier.map_err(|error| Failure::usage(Failure::chain(&error)))?)
         }
     })
 }
 
-fn ssh(cluster: &Cluster, operator: &Operator) -> Result<SshOptions, Failure> {
+fn ssh(
+    cluster: &Cluster,
+    operator: &Operator,
+    progress: ProgressBar,
+) -> Result<SshOptions, Failure> {
     let home = operator.home.clone().unwrap_or_else(|| PathBuf::from("/"));
     let usual = SshOptions::for_home(&home);
     let identity_files = match &cluster.ssh.identity_files {
@@ -60,7 +74,7 @@ fn ssh(cluster: &Cluster, operator: &Operator) -> Result<SshOptions, Failure> {
         connect_timeout: cluster.ssh.connect_timeout,
         login_timeout: cluster.ssh.connect_timeout,
         handshakes: cluster.ssh.concurrency,
-        passphrase: Arc::new(ask),
+        passphrase: Arc::new(move |key: &Path| ask(&progress, key)),
         ..usual
     })
 }
@@ -76,12 +90,12 @@ fn stated(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// Asks on the terminal, if there is one.
-fn ask(key: &Path) -> Option<Secret> {
+/// Asks on the terminal, if there is one, with the progress line out of the way.
+fn ask(progress: &ProgressBar, key: &Path) -> Option<Secret> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return None;
     }
-    rpassword::prompt_password(format!("Passphrase for {}: ", key.display()))
-        .ok()
-        .map(Secret::new)
+    let prompt = format!("Passphrase for {}: ", key.display());
+    let typed = progress.suspend(|| rpassword::prompt_password(prompt));
+    typed.ok().map(Secret::new)
 }

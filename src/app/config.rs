@@ -3,6 +3,8 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{Uid, User};
+
 use super::failure::Failure;
 use crate::config::{Cluster, DEFAULT, Operator, hostlist, read};
 
@@ -43,11 +45,14 @@ pub(super) fn load(file: &Path) -> Result<Cluster, Failure> {
     })
 }
 
-/// Who runs linerate, as the environment says.
+/// Who runs linerate: the user database's word first, as OpenSSH has it, then the environment's.
 pub(super) fn operator() -> Operator {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let entry = User::from_uid(Uid::current()).ok().flatten();
+    let name = entry.as_ref().map(|user| user.name.clone());
+    let home = entry.map(|user| user.dir);
     Operator {
-        user: set("USER").or_else(|| set("LOGNAME")),
-        home: set("HOME").map(PathBuf::from),
+        user: name.or_else(|| set("USER")).or_else(|| set("LOGNAME")),
+        home: set("HOME").map(PathBuf::from).or(home),
     }
 }

@@ -37,6 +37,11 @@ impl Progress {
         }
     }
 
+    /// A handle for whoever must write beside the line.
+    pub(super) fn bar(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
     /// Shows what an event changed.
     pub(super) fn show(&mut self, event: &Event) {
         match event {

@@ -124,12 +124,13 @@ fn conduct(
 ) -> Result<Ledger, Failure> {
     let payload = Payload::from_current_exe(&["agent"])
         .map_err(|error| Failure::work(format!("cannot read this program's own file: {error}")))?;
-    let members = carriers::members(cluster, &config::operator())?;
+    let mut progress = Progress::new(settings.nodes.len());
+    let members = carriers::members(cluster, &config::operator(), progress.bar())?;
     let stop = stop_on_signal()?;
+    raise_descriptor_limit();
     let fleet = CarrierFleet::start(members, &payload)
         .map_err(|error| Failure::work(format!("cannot start a thread for each node: {error}")))?;
     let mut ledger = Ledger::default();
-    let mut progress = Progress::new(settings.nodes.len());
     let mut emit = |event: Event| -> Result<(), RecordError> {
         let record = record.append(&event)?;
         ledger.apply(&record.event);
@@ -144,6 +145,15 @@ fn conduct(
         .map_err(|error| Failure::work(Failure::chain(&error)))?;
     drop(progress);
     Ok(ledger)
+}
+
+/// A node takes a few descriptors; the soft limit of a login shell is often 1024.
+fn raise_descriptor_limit() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // Where it cannot be raised, a node too many says so when it is connected.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
+    }
 }
 
 /// A flag that the first Ctrl-C or SIGTERM sets; the second ends the process at once.

@@ -1,7 +1,6 @@
 //! Matches each node's NICs to rails by the operator's rule.
 
-use std::net::IpAddr;
-
+use ipnet::IpNet;
 use wildmatch::WildMatch;
 
 use crate::model::{Fact, NicId, NodeFacts, NodeName, Port, Rail, RailNic, RailRule, RdmaDevice};
@@ -142,39 +141,11 @@ fn list(facts: &NodeFacts) -> String {
 }
 
 fn in_subnet(port: &Port, subnet: &str) -> bool {
-    let Some((network, len)) = parse_subnet(subnet) else {
+    let Ok(subnet) = subnet.parse::<IpNet>() else {
         return false;
     };
-    port.gids
-        .iter()
-        .any(|entry| !entry.gid.is_link_local() && contains(network, len, entry.gid.ip()))
-}
-
-/// `10.1.0.0/16` as address and prefix length; `None` where it is not a subnet.
-fn parse_subnet(text: &str) -> Option<(IpAddr, u8)> {
-    let (address, len) = text.split_once('/')?;
-    let address: IpAddr = address.parse().ok()?;
-    let len: u8 = len.parse().ok()?;
-    (len <= if address.is_ipv4() { 32 } else { 128 }).then_some((address, len))
-}
-
-/// Whether `address` lies in the subnet of `network` with a prefix of `len` bits.
-pub(super) fn contains(network: IpAddr, len: u8, address: IpAddr) -> bool {
-    match (network, address) {
-        (IpAddr::V4(network), IpAddr::V4(address)) => {
-            let mask = u32::MAX
-                .checked_shl(32 - u32::from(len.min(32)))
-                .unwrap_or(0);
-            network.to_bits() & mask == address.to_bits() & mask
-        }
-        (IpAddr::V6(network), IpAddr::V6(address)) => {
-            let mask = u128::MAX
-                .checked_shl(128 - u32::from(len.min(128)))
-                .unwrap_or(0);
-            network.to_bits() & mask == address.to_bits() & mask
-        }
-        _ => false,
-    }
+    let mut gids = port.gids.iter().filter(|entry| !entry.gid.is_link_local());
+    gids.any(|entry| subnet.contains(&entry.gid.ip()))
 }
 
 /// Whether `name` matches a pattern with `*` (any characters) and `?` (one). Without either it must
@@ -186,7 +157,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::testing::{facts, port};
+    use crate::model::testing::{facts, gid, port};
 
     fn names(rule: &RailRule, devices: &[(&str, &str)]) -> Vec<Result<String, String>> {
         let facts = facts(
@@ -268,16 +239,27 @@ mod tests {
     }
 
     #[test]
-    fn subnets_hold_their_addresses_only() {
-        let (network, len) = parse_subnet("10.101.0.0/16").unwrap();
-        assert!(contains(network, len, "10.101.3.4".parse().unwrap()));
-        assert!(!contains(network, len, "10.102.0.1".parse().unwrap()));
-        assert!(!contains(network, len, "fd00::1".parse().unwrap()));
-        assert!(contains(
-            "0.0.0.0".parse().unwrap(),
-            0,
-            "8.8.8.8".parse().unwrap()
-        ));
-        assert!(parse_subnet("10.0.0.0/33").is_none());
+    fn a_subnet_finds_the_nic_that_has_an_address_in_it() {
+        use crate::model::GidType::RoceV2;
+        let with = |address: &str| Port {
+            gids: vec![gid(0, "fe80::1", RoceV2, 64), gid(1, address, RoceV2, 16)],
+            ..port()
+        };
+        let facts = facts(vec![
+            ("a", "0000:01:00.0", with("::ffff:10.102.0.1")),
+            ("b", "0000:02:00.0", with("::ffff:10.101.3.4")),
+        ]);
+        let subnets = vec![
+            "10.101.0.0/16".into(),
+            "10.102.0.0/16".into(),
+            "fe80::/10".into(),
+        ];
+        let found = resolve_rails(&RailRule::Subnet { subnets }, &[("n1".into(), &facts)]);
+        let devices: Vec<_> = found
+            .iter()
+            .map(|r| r.nic.value().map(|nic| nic.device.as_str()))
+            .collect();
+        // Every port has a link-local address: that tells nothing of rails.
+        assert_eq!(devices, [Some("b"), Some("a"), None]);
     }
 }

@@ -3,7 +3,8 @@
 
 use std::cmp::Reverse;
 
-use super::rails::contains;
+use ipnet::IpNet;
+
 use crate::model::{GidEntry, GidType, LinkLayer, Port, PortAddress, PortState, Role, Route};
 
 /// Why two ports cannot talk.
@@ -115,9 +116,9 @@ fn rank(a: &GidEntry, b: &GidEntry, infiniband: bool) -> Option<u8> {
 }
 
 fn subnet_holds(a: &GidEntry, b: &GidEntry) -> bool {
-    a.prefix_len
-        .value()
-        .is_some_and(|len| contains(a.gid.ip(), *len, b.gid.ip()))
+    let subnet = |len: &u8| IpNet::new(a.gid.ip(), *len).ok();
+    let subnet = a.prefix_len.value().and_then(subnet);
+    subnet.is_some_and(|subnet| subnet.contains(&b.gid.ip()))
 }
 
 fn address(entry: &GidEntry) -> PortAddress {

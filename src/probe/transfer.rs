@@ -10,7 +10,7 @@ use super::meter::{Meter, Reading};
 use super::shape::Shape;
 
 /// Nothing completes for so long: the peer is gone. Longer than the transport's own retries
-/// (about 2 s with the timers of the queue pairs), which say more and should speak first.
+/// (2 to 8 s with the timers of the queue pairs), which say more and should speak first.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// How long the last work requests may take to complete.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);

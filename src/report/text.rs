@@ -297,6 +297,12 @@ fn coverage(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let coverage = &judgement.coverage;
+    if coverage.total() == 0 {
+        writeln!(
+            out,
+            "\nNothing was measured: a pair needs two nodes that were reached and have a NIC."
+        )?;
+    }
     if !coverage.gaps.is_empty() {
         writeln!(
             out,

@@ -19,9 +19,9 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 if [ "$FAULT" = none ]; then
-    "$lab" --dir "$dir/lab" up
+    "$lab" --dir "$dir/lab" up --base-port 0
 else
-    "$lab" --dir "$dir/lab" up --fault "$FAULT"
+    "$lab" --dir "$dir/lab" up --base-port 0 --fault "$FAULT"
 fi
 status=0
 target/release/linerate report --config "$dir/lab/cluster.toml" --record "$dir/run.jsonl" \

@@ -58,7 +58,7 @@ fn evidence(seen: &Observation<'_>) -> Evidence {
     };
     let best_of = match seen.samples {
         0 | 1 => String::new(),
-        samples => format!(" (the better of {samples})"),
+        samples => format!(", the best of {samples} probes"),
     };
     let (from, to) = (&seen.pair.from, &seen.pair.to);
     Evidence {
