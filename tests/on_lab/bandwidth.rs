@@ -82,10 +82,15 @@ impl Watch {
         let file = bench.path(node);
         let output = std::fs::File::create(&file).expect("a temporary file");
         let mut ssh = bench.lab.ssh_command("root", node).expect("a node");
-        // It ends at the first line that nobody takes.
-        ssh.arg("while echo look && cat /proc/net/tcp /proc/net/tcp6; do sleep 0.3; done")
-            .stdin(std::process::Stdio::null())
-            .stdout(output);
+        // Nothing here starts a program: on an emulated node that would take from what is measured. It
+        // ends at the first line that nobody takes.
+        ssh.arg(
+            "mkfifo /run/lab/never && exec 9<>/run/lab/never && rm /run/lab/never && \
+             while echo look && printf '%s\\n' \"$(</proc/net/tcp)\" \"$(</proc/net/tcp6)\"; do \
+             read -t 0.5 -u 9; done",
+        )
+        .stdin(std::process::Stdio::null())
+        .stdout(output);
         let child = ssh.spawn().expect("ssh starts");
         let mut watch = Watch { node, child, file };
         watch.wait_for_a_look();

@@ -102,11 +102,10 @@ impl Bench {
             .join(format!("{}-{}-{name}", self.case, self.files))
     }
 
-    /// The lab's cluster file with shorter probes, and edited.
+    /// The lab's cluster file, edited.
     pub fn config(&mut self, edit: impl FnOnce(&mut Table)) -> PathBuf {
         let text = std::fs::read_to_string(self.lab.cluster_toml()).expect("the lab wrote it");
         let mut table: Table = text.parse().expect("the lab wrote TOML");
-        set(&mut table, &["probe", "duration"], "1s");
         // A login to an emulated node takes seconds, and on a busy machine longer.
         set(&mut table, &["ssh", "connect_timeout"], "30s");
         edit(&mut table);

@@ -13,7 +13,7 @@ mod running;
 mod ways_in;
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bench::Bench;
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -71,6 +71,9 @@ const CASES: &[Case] = &[
 /// The lab, from the first case that runs on.
 type Shared = Arc<Mutex<Option<Bench>>>;
 
+/// Where the last assertion failed.
+static PLACE: Mutex<String> = Mutex::new(String::new());
+
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // One lab, and links that two runs at once would share.
@@ -89,15 +92,22 @@ fn main() -> ExitCode {
         let shared = Arc::clone(&shared);
         Trial::test(*name, move || run(&shared, name, *case)).with_ignored_flag(skipped)
     });
+    // What a failed assertion says goes into the summary.
+    std::panic::set_hook(Box::new(|panic| {
+        *lock(&PLACE) = panic
+            .location()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+    }));
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     // Takes the lab down; the process may end before anything else would.
-    drop(shared.lock().unwrap_or_else(PoisonError::into_inner).take());
+    drop(lock(&shared).take());
     conclusion.exit_code()
 }
 
 /// Runs a case, then undoes what it did to the lab whatever became of it.
 fn run(shared: &Shared, name: &'static str, case: fn(&mut Bench)) -> Result<(), Failed> {
-    let mut held = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut held = lock(shared);
     if held.is_none() {
         *held = Some(Bench::up()?);
     }
@@ -118,6 +128,11 @@ fn run(shared: &Shared, name: &'static str, case: fn(&mut Bench)) -> Result<(), 
                 .downcast_ref::<&str>()
                 .map(|word| (*word).to_owned())
         });
-        Failed::from(words.unwrap_or_else(|| "the case panicked".to_owned()))
+        let words = words.unwrap_or_else(|| "the case panicked".to_owned());
+        Failed::from(format!("{}: {words}", lock(&PLACE)))
     })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

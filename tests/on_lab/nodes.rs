@@ -23,7 +23,11 @@ pub fn without_libibverbs_a_node_is_surveyed(bench: &mut Bench) {
         "mv /run/lab/hidden/* \"$(dirname \"$(ls -d /usr/lib/*/libibverbs)\")/\"",
     );
     let report = not_judged(bench, &["probe-failed node03"]);
-    report.shows("libibverbs.so.1 is not installed");
+    report.shows(
+        "8 pairs between node03 and node01, node02 could not be measured. node03 reports: \
+         libibverbs.so.1 is not installed on this node",
+    );
+    report.shows("install the packages libibverbs1 and ibverbs-providers (Debian, Ubuntu)");
     let facts = report.json["nodes"][2]["facts"].clone();
     assert!(facts["libibverbs"]["unknown"].is_string(), "{facts:#}");
     // What sysfs tells does not need the library.
@@ -51,7 +55,8 @@ pub fn a_port_that_is_down(bench: &mut Bench) {
     let report = bench.report(&config, &[]);
     report.ends_with(1);
     report.finds(&["port-down node03 rxe0"]);
-    report.shows("The port of rxe0 of node03 (rail 0) is down");
+    report.shows("The port of rxe0 of node03 (rail 0) is DOWN (Disabled): it carries no traffic");
+    report.shows("4 pairs not run: the port of rxe0 of node03 is DOWN (Disabled), not ACTIVE");
     // The other rail of that node is as good as any.
     report.measured(&GOOD, 2);
     let measured = report.json["coverage"]["measured"].as_u64();
@@ -64,7 +69,10 @@ pub fn too_little_locked_memory(bench: &mut Bench) {
     let report = bench.report(&config, &[]);
     report.ends_with(3);
     report.measured(&GOOD, 2);
-    report.shows("RLIMIT_MEMLOCK");
+    report.shows("node03 reports: cannot register 131072 bytes of memory with rxe0, rxe1");
+    report.shows(
+        "the limit on locked memory (RLIMIT_MEMLOCK) is 64 KiB, 131072 bytes were asked for",
+    );
     report.shows("raise it to unlimited where the login gets it");
     report.finds(&["probe-failed node03"]);
 }

@@ -45,7 +45,7 @@ pub fn nodes_that_do_not_let_linerate_in(bench: &mut Bench) {
         add(table, "unknown", unknown, "operator");
         add(table, "changed", changed, "operator");
         add(table, "revoked", revoked, "operator");
-        add(table, "no-key", wrong_user, "nobody");
+        set(table, &["node", "node03", "user"], "nobody");
         add(table, "silent", silent_port, "operator");
         add(table, "refused", refused_port, "operator");
         let file = known_hosts.to_string_lossy().into_owned();
@@ -61,12 +61,12 @@ pub fn nodes_that_do_not_let_linerate_in(bench: &mut Bench) {
         "silent",
         "refused",
     ];
-    let report = bench.report(&config, &nodes);
+    let report = bench.report(&config, &[]);
     report.ends_with(3);
     report.measured(&GOOD, 2);
     report.finds(&[
         "node-lost changed",
-        "node-lost no-key",
+        "node-lost node03",
         "node-lost refused",
         "node-lost revoked",
         "node-lost silent",
@@ -89,7 +89,7 @@ pub fn nodes_that_do_not_let_linerate_in(bench: &mut Bench) {
         "revoked was not measured: the host key for [127.0.0.1]:{revoked} is REVOKED"
     ));
     report.shows(&format!(
-        "no-key was not measured: nobody@127.0.0.1:{wrong_user} refused every key."
+        "node03 was not measured: nobody@127.0.0.1:{wrong_user} refused every key."
     ));
     report.shows("into ~nobody/.ssh/authorized_keys on the node");
     report.shows(&format!(
@@ -151,7 +151,10 @@ pub fn a_node_that_goes_down(bench: &mut Bench) {
     let report = run.finish();
     report.ends_with(3);
     report.measured(&GOOD, 2);
-    report.shows("node03 was not measured: the connection to the node was lost");
+    report.finds(&["node-lost node03"]);
+    report
+        .shows("node03 was not measured: the connection to the node was lost while the agent ran");
+    report.shows("The node may have gone down");
 
     let port = bench.node("node03").plan.port;
     let report = bench.report(&config, &[]);
