@@ -1,6 +1,6 @@
 //! `linerate config`: looks at cluster files without touching a node.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::{Uid, User};

@@ -53,21 +53,28 @@ pub fn a_slow_receiver_is_named(bench: &mut Bench) {
     evidence_is_whole(&report);
 }
 
-/// Beside the findings: RDMA probes meet over the connections that linerate has already, so that no node
-/// opens a port for them.
-pub fn a_healthy_cluster_has_no_finding_and_no_port_is_opened(bench: &mut Bench) {
+pub fn a_healthy_cluster_has_no_finding(bench: &mut Bench) {
     let config = bench.config(|_| ());
-    let mut watches: Vec<_> = NODES.iter().map(|node| Watch::start(bench, node)).collect();
     let report = bench.report(&config, &[]);
-    for watch in &mut watches {
-        watch.opened_nothing();
-    }
     report.ends_with(0);
     report.finds(&[]);
     report.measured(&NODES, 2);
     report.shows("ALL AT LINE RATE: 3 of 3 nodes, 12 of 12 pairs measured");
     assert_eq!(report.json["coverage"]["complete"], true, "{report}");
     assert_eq!(report.json["verdict"], "at_line_rate", "{report}");
+}
+
+/// The two ends of a probe meet over the connections that linerate has already. Rates are not looked at:
+/// looking at an emulated node's sockets slows it down.
+pub fn a_probe_opens_no_listening_port(bench: &mut Bench) {
+    let nodes = ["node01", "node02"];
+    let config = bench.config(|_| ());
+    let mut watches: Vec<_> = nodes.iter().map(|node| Watch::start(bench, node)).collect();
+    let report = bench.report(&config, &nodes);
+    for watch in &mut watches {
+        watch.opened_nothing();
+    }
+    report.measured(&nodes, 2);
 }
 
 /// Looks at a node's listening TCP sockets again and again.

@@ -30,8 +30,12 @@ const CASES: &[Case] = &[
         bandwidth::a_slow_receiver_is_named,
     ),
     (
-        "a_healthy_cluster_has_no_finding_and_no_port_is_opened",
-        bandwidth::a_healthy_cluster_has_no_finding_and_no_port_is_opened,
+        "a_healthy_cluster_has_no_finding",
+        bandwidth::a_healthy_cluster_has_no_finding,
+    ),
+    (
+        "a_probe_opens_no_listening_port",
+        bandwidth::a_probe_opens_no_listening_port,
     ),
     (
         "ctrl_c_leaves_a_part_of_the_report",

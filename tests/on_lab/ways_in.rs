@@ -74,7 +74,7 @@ pub fn nodes_that_do_not_let_linerate_in(bench: &mut Bench) {
     ]);
     let file = known_hosts.display();
     report.shows(&format!(
-        "unknown was not measured: the host key for [127.0.0.1]:{unknown} is not known (ssh-ed25519"
+        "unknown was not measured: the host key for [127.0.0.1]:{unknown} is not known (ED25519 SHA256:"
     ));
     report.shows(&format!(
         "then add it to {file}, or accept new keys with --accept-new"
