@@ -22,9 +22,9 @@ fn says(words: &str) -> predicates::str::ContainsPredicate {
 
 /// A file in a folder that goes away with it.
 fn file(text: &str) -> (tempfile::TempDir, String) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a temporary file");
     let path = dir.path().join("cluster.toml");
-    std::fs::write(&path, text).unwrap();
+    std::fs::write(&path, text).expect("a temporary file");
     let path = path.display().to_string();
     (dir, path)
 }

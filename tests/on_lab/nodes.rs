@@ -102,4 +102,19 @@ pub fn a_node_that_lets_no_program_run(bench: &mut Bench) {
     cover(bench, "noexec");
     let report = not_judged(bench, &["node-lost node03"]);
     report.shows("/home/operator/.cache/linerate: programs may not run there (noexec)");
+    report.shows("(directory under [ssh] in the cluster file)");
+
+    bench.change(
+        BAD,
+        "install -d -o operator -m 755 /run/scratch",
+        "rm -rf /run/scratch",
+    );
+    let config = bench.config(|table| set(table, &["ssh", "directory"], "/run/scratch"));
+    let report = bench.report(&config, &["node02", BAD]);
+    report.ends_with(0);
+    let there = bench.root(BAD, "stat -c '%A %U %n' /run/scratch /run/scratch/linerate");
+    assert_eq!(
+        there,
+        "drwxr-xr-x operator /run/scratch\ndrwx------ operator /run/scratch/linerate\n"
+    );
 }
