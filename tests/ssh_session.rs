@@ -385,7 +385,7 @@ fn directories_that_allow_no_programs_are_told() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(
         failing(carrier, script(dir.path(), "exit 0")),
-        "node07: no directory on the node can hold the agent: /mnt/.cache/linerate: programs may not run there (noexec); /tmp/linerate-0: programs may not run there (noexec); /var/tmp/linerate-0: programs may not run there (noexec); /dev/shm/linerate-0: programs may not run there (noexec). Free space there, or name a directory of the user's own that allows programs to run"
+        "node07: no directory on the node can hold the agent: /mnt/.cache/linerate: programs may not run there (noexec); /tmp/linerate-0: programs may not run there (noexec); /var/tmp/linerate-0: programs may not run there (noexec); /dev/shm/linerate-0: programs may not run there (noexec). Free space there, or name a directory of the user's own that allows programs to run (directory under [ssh] in the cluster file)"
     );
 }
 
@@ -398,7 +398,7 @@ fn full_disks_are_told() {
     let payload = script(dir.path(), &format!("exit 0\n{}", "#".repeat(400_000)));
     assert_eq!(
         failing(carrier, payload),
-        "node07: no directory on the node can hold the agent: /mnt/.cache/linerate: only 64 KiB free, 455 KiB needed; /tmp/linerate-0: only 64 KiB free, 455 KiB needed; /var/tmp/linerate-0: only 64 KiB free, 455 KiB needed; /dev/shm/linerate-0: only 64 KiB free, 455 KiB needed. Free space there, or name a directory of the user's own that allows programs to run"
+        "node07: no directory on the node can hold the agent: /mnt/.cache/linerate: only 64 KiB free, 455 KiB needed; /tmp/linerate-0: only 64 KiB free, 455 KiB needed; /var/tmp/linerate-0: only 64 KiB free, 455 KiB needed; /dev/shm/linerate-0: only 64 KiB free, 455 KiB needed. Free space there, or name a directory of the user's own that allows programs to run (directory under [ssh] in the cluster file)"
     );
 }
 
@@ -417,7 +417,7 @@ fn a_disk_that_fills_up_during_the_copy_is_told() {
     let text = failing(carrier, Payload::from_file(&path, &["agent"]).unwrap());
     assert_eq!(
         text,
-        "node07: the disk is full on the node: /mnt/.cache/linerate could not take the agent (gzip: stdout: No space left on device). Nothing was left behind. Free space there, or name another directory"
+        "node07: the disk is full on the node: /mnt/.cache/linerate could not take the agent (gzip: stdout: No space left on device). Nothing was left behind. Free space there, or name another directory (directory under [ssh] in the cluster file)"
     );
     assert!(start.elapsed() < Duration::from_secs(10));
 }

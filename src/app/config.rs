@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{Uid, User};
 
 use super::failure::Failure;
+use super::output::Output;
 use crate::config::{Cluster, DEFAULT, Operator, hostlist, read};
 
 /// Checks a file and says what it means, or everything that is wrong with it.
@@ -17,18 +18,27 @@ pub(super) fn check(file: &Path) -> Result<u8, Failure> {
         .map(|node| node.name.0.clone())
         .collect();
     let nodes = if names.len() == 1 { "node" } else { "nodes" };
-    println!(
-        "{}: good: {} {nodes}, {}",
+    print(&format!(
+        "{}: good: {} {nodes}, {}\n",
         file.display(),
         names.len(),
         hostlist::fold(&names)
-    );
-    Ok(0)
+    ))
 }
 
 /// Prints the built-in defaults.
 pub(super) fn show_default() -> Result<u8, Failure> {
-    print!("{DEFAULT}");
+    print(DEFAULT)
+}
+
+/// `print!` panics where standard output takes nothing: a full disk, a reader that left.
+fn print(text: &str) -> Result<u8, Failure> {
+    let mut output = Output::standard();
+    output
+        .writer()
+        .write_all(text.as_bytes())
+        .map_err(|error| Failure::work(format!("cannot write to standard output: {error}")))?;
+    output.finish()?;
     Ok(0)
 }
 

@@ -1,7 +1,7 @@
 //! `linerate report`: a whole run without a screen, then the report and the exit code.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -124,6 +124,13 @@ fn conduct(
 ) -> Result<Ledger, Failure> {
     let payload = Payload::from_current_exe(&["agent"])
         .map_err(|error| Failure::work(format!("cannot read this program's own file: {error}")))?;
+    let payload = match &cluster.ssh.directory {
+        Some(directory) => {
+            // A folder of its own: the bootstrap closes the one it uses to everybody else.
+            payload.in_directory(&Path::new(directory).join("linerate"))
+        }
+        None => payload,
+    };
     let mut progress = Progress::new(settings.nodes.len());
     let members = carriers::members(cluster, &config::operator(), progress.bar())?;
     let stop = stop_on_signal()?;

@@ -9,10 +9,10 @@ use super::round::{Action, Round, Seat};
 use crate::judge::retests;
 use crate::ledger::{Ledger, NodeState};
 use crate::model::{
-    Event, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Port, ProbeId, Rail, Route,
-    RunEnd, RunSettings, SCHEMA,
+    Event, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Port, ProbeId, Rail, Role,
+    Route, RunEnd, RunSettings, SCHEMA,
 };
-use crate::plan::{PlannedRound, all_pairs, pack, resolve_rails, route};
+use crate::plan::{NoRoute, PlannedRound, all_pairs, pack, resolve_rails, route};
 use crate::wire::{FromAgent, PROTOCOL, ToAgent};
 
 /// How long the conductor waits for things that have no deadline of their own.
@@ -157,7 +157,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             if let Some((node, news)) = self.fleet.next(TICK) {
                 self.admit(node, news)?;
             }
-            self.lose_the_silent(&mut |_, _| {})?;
+            self.lose_the_silent(&mut |_| {})?;
         }
         Ok(())
     }
@@ -224,8 +224,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         })
     }
 
-    /// Gives up nodes that say nothing; `on_loss` hears their place and the reason.
-    fn lose_the_silent(&mut self, on_loss: &mut dyn FnMut(usize, &str)) -> Step<E> {
+    /// Gives up nodes that say nothing; `on_loss` hears their place.
+    fn lose_the_silent(&mut self, on_loss: &mut dyn FnMut(usize)) -> Step<E> {
         let now = Instant::now();
         for node in 0..self.members.len() {
             let member = &self.members[node];
@@ -236,7 +236,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             };
             if now.duration_since(member.heard) > limit {
                 let why = format!("nothing was heard of it for {} s", limit.as_secs());
-                on_loss(node, &why);
+                on_loss(node);
                 self.lose(node, &why)?;
             }
         }
@@ -297,7 +297,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
 
     fn route(&self, pair: &Pair) -> Result<Route, String> {
         match (self.port(&pair.from), self.port(&pair.to)) {
-            (Some(from), Some(to)) => route(from, to).map_err(|why| format!("{pair}: {why}")),
+            (Some(from), Some(to)) => route(from, to).map_err(|why| no_route(pair, &why)),
             _ => Err(format!("{pair}: a port was not surveyed")),
         }
     }
@@ -393,7 +393,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             if let Some((node, news)) = self.fleet.next(TICK) {
                 self.during(&mut round, node, news)?;
             }
-            self.lose_the_silent(&mut |node, why| round.lost(node, why, Instant::now()))?;
+            self.lose_the_silent(&mut |node| round.lost(node, Instant::now()))?;
             round.tick(Instant::now());
         }
     }
@@ -415,12 +415,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             .get(node)
             .is_some_and(|m| m.stage == Stage::Lost);
         if lost_now && !lost_before {
-            let name = self.members[node].name.clone();
-            let why = match self.ledger.get_node(&name).map(|node| &node.state) {
-                Some(NodeState::Lost { why }) => why.clone(),
-                _ => String::new(),
-            };
-            round.lost(node, &why, Instant::now());
+            round.lost(node, Instant::now());
         }
         Ok(())
     }
@@ -454,6 +449,24 @@ fn pairs(
         })
     };
     mine.iter().filter_map(pair).collect()
+}
+
+/// A port that is down is named, not each of the pairs that miss it: they all miss it for one reason.
+fn no_route(pair: &Pair, why: &NoRoute) -> String {
+    match why {
+        NoRoute::PortNotActive {
+            role,
+            state,
+            physical,
+        } => {
+            let nic = match role {
+                Role::Initiator => &pair.from,
+                Role::Target => &pair.to,
+            };
+            format!("the port of {nic} is {state}{physical}, not ACTIVE")
+        }
+        other => format!("{pair}: {other}"),
+    }
 }
 
 fn versions_differ(protocol: u32, linerate: &str) -> String {

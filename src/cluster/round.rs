@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use crate::model::{
-    Bytes, Endpoint, Event, Fact, LocalPort, Measurement, NicId, Outcome, PlannedPair, ProbeId,
-    ProbeSpec, ProbeStage, Role,
+    Bytes, Endpoint, Event, Fact, LocalPort, Measurement, NODE_LOST, NicId, Outcome, PlannedPair,
+    ProbeId, ProbeSpec, ProbeStage, Role,
 };
 use crate::wire::{FromAgent, ToAgent};
 
@@ -274,21 +274,21 @@ impl Round {
     }
 
     /// A node is gone: its probes end, with nobody but it accused.
-    pub(super) fn lost(&mut self, node: usize, why: &str, now: Instant) {
+    pub(super) fn lost(&mut self, node: usize, now: Instant) {
         for at in 0..self.probes.len() {
             for role in [Role::Initiator, Role::Target] {
                 if place(&self.probes[at].seat, role) == node {
-                    self.lost_end(at, role, why, now);
+                    self.lost_end(at, role, now);
                 }
             }
         }
         self.start_when_all_are_ready(now);
     }
 
-    fn lost_end(&mut self, at: usize, role: Role, why: &str, now: Instant) {
+    fn lost_end(&mut self, at: usize, role: Role, now: Instant) {
         let stage = stage_of(&self.probes[at].step);
         if let Some(stage) = stage {
-            self.failed(at, role, stage, format!("the node was lost: {why}"), now);
+            self.failed(at, role, stage, NODE_LOST.to_owned(), now);
         }
         if let Step::Release(_, released) = &mut self.probes[at].step {
             released[index(role)] = true;

@@ -57,6 +57,8 @@ pub struct SshConfig {
     pub connect_timeout: Duration,
     /// How many nodes are being connected to at one time.
     pub concurrency: usize,
+    /// Where a folder for the agent is made on nodes; `None` for the first usual place that takes it.
+    pub directory: Option<String>,
     /// How the agent is started.
     pub carrier: CarrierConfig,
 }

@@ -63,6 +63,7 @@ known_hosts = ["/etc/ssh/ssh_known_hosts"]
 accept_new = true
 connect_timeout = "1m 30s"
 concurrency = 8
+directory = "/scratch/operator"
 command = ["srun", "-w", "{host}", "--comment={}"]
 [rails]
 by = "subnet"
@@ -200,6 +201,8 @@ fn bad_values_are_named() {
         "[ssh]\nconnect_timeout = \"30\"",
         "[ssh]\nconnect_timeout = \"11m\"",
         "[ssh]\nconcurrency = 0",
+        "[ssh]\ndirectory = \"~/bin\"",
+        "[ssh]\ndirectory = \"/a dir\"",
         "[ssh]\ncarrier = \"shs\"",
         "[ssh]\ncarrier = \"ssh\"\ncommand = [\"x\", \"{host}\"]",
         "[ssh]\ncommand = []",

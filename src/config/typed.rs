@@ -50,6 +50,7 @@ pub(super) struct TypedSsh {
     pub accept_new: Typed<bool>,
     pub connect_timeout: Typed<String>,
     pub concurrency: Typed<i64>,
+    pub directory: Typed<String>,
     pub carrier: Typed<String>,
     pub command: TypedList,
 }

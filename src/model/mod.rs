@@ -22,8 +22,8 @@ pub use finding::{Direction, Evidence, Finding, Rule, Severity, Subject, Verdict
 pub use gid::Gid;
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
 pub use probe::{
-    Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, Outcome, ProbeKind,
-    ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,
+    Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, NODE_LOST, Outcome,
+    ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,
 };
 pub use settings::{Expect, RailRule, RunSettings};
 pub use units::{Bytes, Gbps, MemlockLimit, ParseUnitError};

@@ -229,3 +229,6 @@ pub enum Outcome {
         why: String,
     },
 }
+
+/// Why a probe failed whose node was lost under it; what happened to the node is told once, of the node.
+pub const NODE_LOST: &str = "the node was lost";

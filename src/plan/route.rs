@@ -5,16 +5,16 @@ use std::cmp::Reverse;
 
 use ipnet::IpNet;
 
-use crate::model::{GidEntry, GidType, LinkLayer, Port, PortAddress, PortState, Route};
+use crate::model::{GidEntry, GidType, LinkLayer, Port, PortAddress, PortState, Role, Route};
 
 /// Why two ports cannot talk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoute {
     /// A port is known not to carry traffic.
-    #[error("the {end} port is {state}{physical}, not ACTIVE")]
+    #[error("the {} port is {state}{physical}, not ACTIVE", whose(*.role))]
     PortNotActive {
-        /// `sender's` or `receiver's`.
-        end: &'static str,
+        /// Whose port it is.
+        role: Role,
         /// Its logical state.
         state: PortState,
         /// Its physical state in parentheses, where known.
@@ -49,8 +49,8 @@ pub enum NoRoute {
 /// # Errors
 /// [`NoRoute`] says which port cannot be reached, and why.
 pub fn route(from: &Port, to: &Port) -> Result<Route, NoRoute> {
-    check_state("sender's", from)?;
-    check_state("receiver's", to)?;
+    check_state(Role::Initiator, from)?;
+    check_state(Role::Target, to)?;
     let layers = (from.link_layer.value(), to.link_layer.value());
     if let (Some(a), Some(b)) = layers
         && a != b
@@ -73,7 +73,14 @@ pub fn route(from: &Port, to: &Port) -> Result<Route, NoRoute> {
         })
 }
 
-fn check_state(end: &'static str, port: &Port) -> Result<(), NoRoute> {
+fn whose(role: Role) -> &'static str {
+    match role {
+        Role::Initiator => "sender's",
+        Role::Target => "receiver's",
+    }
+}
+
+fn check_state(role: Role, port: &Port) -> Result<(), NoRoute> {
     match port.state.value() {
         None | Some(PortState::Active | PortState::ActiveDefer) => Ok(()),
         Some(state) => {
@@ -82,7 +89,7 @@ fn check_state(end: &'static str, port: &Port) -> Result<(), NoRoute> {
                 .map(|word| format!(" ({word})"))
                 .unwrap_or_default();
             Err(NoRoute::PortNotActive {
-                end,
+                role,
                 state: *state,
                 physical,
             })

@@ -285,7 +285,7 @@ mod tests {
         );
         assert_eq!(
             message("write /c gzip: stdout: No space left on device"),
-            "the disk is full on the node: /c could not take the agent (gzip: stdout: No space left on device). Nothing was left behind. Free space there, or name another directory"
+            "the disk is full on the node: /c could not take the agent (gzip: stdout: No space left on device). Nothing was left behind. Free space there, or name another directory (directory under [ssh] in the cluster file)"
         );
         assert_eq!(
             message("digest /c"),

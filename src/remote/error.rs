@@ -335,7 +335,7 @@ pub enum Failure {
     },
     /// No directory can hold the agent.
     #[error(
-        "no directory on the node can hold the agent: {reasons}. Free space there, or name a directory of the user's own that allows programs to run"
+        "no directory on the node can hold the agent: {reasons}. Free space there, or name a directory of the user's own that allows programs to run (directory under [ssh] in the cluster file)"
     )]
     NoDirectory {
         /// Each candidate and why not.
@@ -343,7 +343,7 @@ pub enum Failure {
     },
     /// The disk filled up during the copy.
     #[error(
-        "the disk is full on the node: {directory} could not take the agent ({detail}). Nothing was left behind. Free space there, or name another directory"
+        "the disk is full on the node: {directory} could not take the agent ({detail}). Nothing was left behind. Free space there, or name another directory (directory under [ssh] in the cluster file)"
     )]
     DiskFull {
         /// Directory on the node.

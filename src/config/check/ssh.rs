@@ -51,7 +51,9 @@ fn settings(checker: &mut Checker, typed: TypedSsh, default: TypedSsh) -> Option
     let timeout = checker.need_duration("ssh.connect_timeout", timeout, default_timeout, bounds);
     let (many, default_many) = (typed.concurrency, default.concurrency);
     let concurrency = checker.need_whole("ssh.concurrency", many, default_many, 1..=1024);
+    let directory = agent_directory(checker, typed.directory);
     Some(SshConfig {
+        directory: directory?,
         identity_files: identity_files?,
         agent: agent?.value,
         known_hosts: known_hosts?,
@@ -175,6 +177,24 @@ fn paths(checker: &mut Checker, key: &str, files: Vec<Value<String>>) -> Option<
         .map(|file| path(checker, key, file))
         .collect();
     paths.into_iter().collect()
+}
+
+/// A directory on nodes, which their shells are told: absolute there, and nothing that a shell minds.
+/// `Some(None)` where the file names none.
+fn agent_directory(checker: &mut Checker, typed: Typed<String>) -> Option<Option<String>> {
+    let Some(Value { value, span }) = typed.map(Value::typed) else {
+        return Some(None);
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+-".contains(c);
+    if value.starts_with('/') && value.chars().all(plain) {
+        return Some(Some(value));
+    }
+    let message = format!("`directory`: {value:?} is no plain absolute path");
+    let problem = checker.problem(span, message);
+    problem.help(
+        "it is a path on the nodes: begin it with `/`; letters, digits and _./:=,@%+- may follow",
+    );
+    None
 }
 
 fn path(checker: &mut Checker, key: &str, file: Value<String>) -> Option<PathBuf> {

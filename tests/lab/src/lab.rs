@@ -15,7 +15,7 @@ use crate::state::{self, StateDir};
 use crate::{accel, check, initramfs, kernel, pcie, tool};
 
 /// Names the `linerate-lab` binary to tests, when it is not beside them.
-pub const BINARY_VARIABLE: &str = "LINERATE_LAB";
+pub const BINARY_VARIABLE: &str = "LINERATE_LAB_BIN";
 
 /// A lab that is up. One that this process started goes down when this is dropped; one that it attached to
 /// stays.
@@ -29,7 +29,7 @@ pub struct Lab {
 impl Lab {
     /// Starts a lab and waits until every node's sshds answer and its RDMA devices exist.
     ///
-    /// The supervisor is the `linerate-lab` binary: the one that `$LINERATE_LAB` names, this program if it
+    /// The supervisor is the `linerate-lab` binary: the one that `$LINERATE_LAB_BIN` names, this program if it
     /// is that, or `linerate-lab` beside this program or one directory above (where Cargo puts it, as seen
     /// from a test).
     ///

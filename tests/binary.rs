@@ -1,0 +1,180 @@
+//! The built binary on this machine, without a node: what it links to, what it says to bad usage.
+
+use std::path::Path;
+use std::process::Command;
+
+use assert_cmd::assert::Assert;
+use predicates::prelude::*;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_linerate");
+
+fn linerate(arguments: &[&str]) -> Assert {
+    assert_cmd::Command::new(BINARY)
+        .args(arguments)
+        .env_remove("LINERATE_LOG")
+        .env("NO_COLOR", "1")
+        .assert()
+}
+
+fn says(words: &str) -> predicates::str::ContainsPredicate {
+    predicate::str::contains(words)
+}
+
+/// A file in a folder that goes away with it.
+fn file(text: &str) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().expect("a temporary file");
+    let path = dir.path().join("cluster.toml");
+    std::fs::write(&path, text).expect("a temporary file");
+    let path = path.display().to_string();
+    (dir, path)
+}
+
+/// A node without rdma-core must still be able to start the agent.
+#[test]
+fn the_binary_does_not_need_libibverbs() {
+    let output = match Command::new("readelf").arg("-d").arg(BINARY).output() {
+        Ok(output) => output,
+        Err(error) => {
+            eprintln!("SKIPPED: readelf is missing (package binutils): {error}");
+            return;
+        }
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let needed: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("(NEEDED)"))
+        .collect();
+    assert!(
+        needed.iter().any(|line| line.contains("libc.so")),
+        "no libc? {text}"
+    );
+    assert!(
+        !needed.iter().any(|line| line.contains("ibverbs")),
+        "{needed:#?}"
+    );
+}
+
+#[test]
+fn help_names_the_commands_and_the_exit_codes() {
+    let commands = ["report", "inspect", "config", "Exit codes:"].map(says);
+    let help = linerate(&["--help"]).code(0);
+    commands.into_iter().fold(help, Assert::stdout);
+    // Without anything typed the same is shown, as an error.
+    linerate(&[]).code(2).stderr(says("Usage: linerate"));
+}
+
+#[test]
+fn a_wrong_flag_is_bad_usage_and_the_right_one_is_near() {
+    linerate(&["report", "--confg", "cluster.toml"])
+        .code(2)
+        .stdout("")
+        .stderr(says("unexpected argument '--confg'").and(says("--config")));
+    linerate(&["repot"])
+        .code(2)
+        .stderr(says("repot").and(says("report")));
+    linerate(&["report"])
+        .code(2)
+        .stderr(says("<NODES|--config <FILE>>"));
+}
+
+#[test]
+fn a_bad_cluster_file_is_shown_where_it_is_bad() {
+    let (_dir, path) = file("nodes = [\"node[01-02]\"]\n\n[probe]\nmesage_size = \"16 KiB\"\n");
+    for command in [
+        &["config", "check", &path][..],
+        &["report", "--config", &path],
+    ] {
+        linerate(command)
+            .code(2)
+            .stdout("")
+            .stderr(says(&format!("{path}:4:1")).and(says("message_size")));
+    }
+}
+
+#[test]
+fn a_cluster_file_that_is_not_there() {
+    linerate(&["report", "--config", "/nonexistent/cluster.toml"])
+        .code(2)
+        .stderr(says(
+            "linerate: cannot read /nonexistent/cluster.toml: No such file",
+        ));
+}
+
+#[test]
+fn a_good_cluster_file_is_called_good() {
+    let (_dir, path) = file("nodes = [\"node[01-02]\"]\n[ssh]\nuser = \"operator\"\n");
+    linerate(&["config", "check", &path])
+        .code(0)
+        .stdout(says("good: 2 nodes"));
+}
+
+/// On any machine: without RDMA devices too.
+#[test]
+fn this_machine_can_be_inspected() {
+    let name = nix::unistd::gethostname().unwrap().into_string().unwrap();
+    linerate(&["inspect"]).code(0).stdout(says(&name));
+    let json = linerate(&["inspect", "--format", "json"]).code(0);
+    let facts: serde_json::Value = serde_json::from_slice(&json.get_output().stdout).unwrap();
+    assert_eq!(facts["hostname"]["value"], name.as_str());
+    // A fact is known, or says why it is not.
+    for fact in ["libibverbs", "memlock", "rdma"] {
+        let fact = &facts[fact];
+        assert!(
+            fact["value"].is_null() != fact["unknown"].is_null(),
+            "{fact:#}"
+        );
+    }
+}
+
+/// The run would be lost: it is not even begun, which a record of it would show.
+#[test]
+fn a_report_that_cannot_be_written_stops_the_run_before_it_begins() {
+    let (dir, path) = file("nodes = [\"nowhere\"]\n[ssh]\nuser = \"operator\"\n");
+    let record = dir.path().join("run.jsonl");
+    let missing = "/nonexistent/report.json";
+    linerate(&[
+        "report",
+        "--config",
+        &path,
+        "--record",
+        record.to_str().unwrap(),
+        "-o",
+        missing,
+    ])
+    .code(2)
+    .stdout("")
+    .stderr(says(
+        "linerate: cannot write /nonexistent/report.json: No such file",
+    ));
+    assert!(!record.exists());
+}
+
+/// A record is never overwritten: it may be the only trace of another run.
+#[test]
+fn a_record_that_exists_is_left_alone() {
+    let (_dir, path) = file("nodes = [\"nowhere\"]\n[ssh]\nuser = \"operator\"\n");
+    linerate(&["report", "--config", &path, "--record", &path])
+        .code(2)
+        .stderr(says("exists already, and a record is never overwritten"));
+    assert!(Path::new(&path).exists());
+}
+
+/// A full disk, or a reader that left, is an error like others and no panic.
+#[test]
+fn output_that_nobody_takes_is_told() {
+    for arguments in [&["inspect"][..], &["config", "show-default"]] {
+        let full = std::fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let output = Command::new(BINARY)
+            .args(arguments)
+            .stdout(full)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.starts_with("linerate: cannot write"), "{said}");
+        assert!(said.contains("No space left on device"), "{said}");
+    }
+}

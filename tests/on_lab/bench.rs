@@ -1,0 +1,183 @@
+//! The lab as the cases use it: cluster files made from the lab's own, changes to nodes that are undone,
+//! and questions to nodes.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use linerate_lab::control::{NodeStatus, Phase};
+use linerate_lab::{Lab, Options};
+use toml::{Table, Value};
+
+use crate::lab_binary;
+use crate::running::{Report, Running};
+
+/// The longest that a process of linerate may outlive its controller on a node.
+pub const GONE_WITHIN: Duration = Duration::from_secs(5);
+
+/// All nodes of the lab.
+pub const NODES: [&str; 3] = ["node01", "node02", "node03"];
+
+/// A lab, what was changed in it, and room for files.
+pub struct Bench {
+    pub lab: Lab,
+    dir: tempfile::TempDir,
+    /// Scripts that undo what a case did, the last first, each with its node.
+    undo: Vec<(String, String)>,
+    case: &'static str,
+    files: usize,
+}
+
+impl Bench {
+    /// Brings a lab up, which goes down with this program however that ends.
+    ///
+    /// # Errors
+    /// Why it does not come up.
+    pub fn up() -> Result<Bench, String> {
+        lab_binary::built()?;
+        let dir = tempfile::Builder::new()
+            .prefix("linerate-on-lab-")
+            .tempdir()
+            .map_err(|error| format!("no temporary directory: {error}"))?;
+        let options = Options {
+            dir: dir.path().join("lab"),
+            base_port: 0,
+            tether: true,
+            ..Options::default()
+        };
+        let lab = Lab::up(&options).map_err(|error| error.to_string())?;
+        Ok(Bench {
+            lab,
+            dir,
+            undo: Vec::new(),
+            case: "",
+            files: 0,
+        })
+    }
+
+    /// Names the case that comes next.
+    pub fn begin(&mut self, case: &'static str) {
+        self.case = case;
+    }
+
+    /// Undoes what a case did.
+    ///
+    /// # Errors
+    /// What could not be undone.
+    pub fn restore(&mut self) -> Result<(), String> {
+        self.lab.heal().map_err(|error| error.to_string())?;
+        let status = self.lab.status().map_err(|error| error.to_string())?;
+        let mut wrong = Vec::new();
+        let down = |node: &&NodeStatus| matches!(node.phase, Phase::Stopped | Phase::Failed(_));
+        for node in status.nodes.iter().filter(down) {
+            let name = &node.plan.name;
+            // A node that boots anew has nothing left to undo.
+            self.undo.retain(|(changed, _)| changed != name);
+            if let Err(error) = self.lab.start(name) {
+                wrong.push(error.to_string());
+            }
+        }
+        for (node, script) in std::mem::take(&mut self.undo).into_iter().rev() {
+            if let Err(error) = self.try_root(&node, &script) {
+                wrong.push(error);
+            }
+        }
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(wrong.join("; ")),
+        }
+    }
+
+    /// How a node stands: its ports, its addresses.
+    pub fn node(&mut self, name: &str) -> NodeStatus {
+        let status = self.lab.status().expect("the lab answers");
+        let node = status.nodes.into_iter().find(|node| node.plan.name == name);
+        node.unwrap_or_else(|| panic!("no node {name}"))
+    }
+
+    /// A path for a new file of this case.
+    pub fn path(&mut self, name: &str) -> PathBuf {
+        self.files += 1;
+        self.dir
+            .path()
+            .join(format!("{}-{}-{name}", self.case, self.files))
+    }
+
+    /// The lab's cluster file, edited.
+    pub fn config(&mut self, edit: impl FnOnce(&mut Table)) -> PathBuf {
+        let text = std::fs::read_to_string(self.lab.cluster_toml()).expect("the lab wrote it");
+        let mut table: Table = text.parse().expect("the lab wrote TOML");
+        // A login to an emulated node takes seconds, and on a busy machine longer.
+        set(&mut table, &["ssh", "connect_timeout"], "30s");
+        edit(&mut table);
+        let path = self.path("cluster.toml");
+        std::fs::write(&path, table.to_string()).expect("a temporary file");
+        path
+    }
+
+    /// A report over these nodes (all, if none is named) of a cluster file.
+    pub fn report(&mut self, config: &Path, nodes: &[&str]) -> Report {
+        self.start(config, nodes).finish()
+    }
+
+    /// The same, without waiting for it.
+    pub fn start(&mut self, config: &Path, nodes: &[&str]) -> Running {
+        let (json, record) = (self.path("report.json"), self.path("run.jsonl"));
+        Running::start(self.case, config, nodes, json, record)
+    }
+
+    /// Changes a node as root; `undo` is run after the case.
+    pub fn change(&mut self, node: &str, script: &str, undo: &str) {
+        self.undo.push((node.to_owned(), undo.to_owned()));
+        self.root(node, script);
+    }
+
+    /// What a script prints that root runs on a node and that must succeed.
+    pub fn root(&mut self, node: &str, script: &str) -> String {
+        self.try_root(node, script)
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_root(&mut self, node: &str, script: &str) -> Result<String, String> {
+        let output = self
+            .lab
+            .ssh_as("root", node, script)
+            .map_err(|error| error.to_string())?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match output.status.success() {
+            true => Ok(text(&output.stdout)),
+            false => Err(format!(
+                "{node}: {script}: {}: {}",
+                output.status,
+                text(&output.stderr)
+            )),
+        }
+    }
+
+    /// Asserts that five seconds after `ended` no process of the operator is left on these nodes.
+    pub fn nothing_is_left(&mut self, nodes: &[&str], ended: Instant) {
+        std::thread::sleep((ended + GONE_WITHIN).saturating_duration_since(Instant::now()));
+        for node in nodes {
+            // ps itself fails where it finds nothing; sshd's own process of a session is told by its title.
+            let processes = self.root(node, "ps -u operator -o pid=,args= || true");
+            assert_eq!(
+                processes.trim(),
+                "",
+                "still on {node} {GONE_WITHIN:?} after the end"
+            );
+        }
+    }
+}
+
+/// Sets a value in nested tables, which are made where they are missing.
+pub fn set(table: &mut Table, path: &[&str], value: impl Into<Value>) {
+    match path {
+        [] => {}
+        [key] => drop(table.insert((*key).to_owned(), value.into())),
+        [key, rest @ ..] => {
+            let entry = table
+                .entry((*key).to_owned())
+                .or_insert_with(|| Table::new().into());
+            set(entry.as_table_mut().expect("a table"), rest, value);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What an operator sees, on a lab of three VMs: exit codes and messages of the real binary, the nodes'
+//! state before and after. One lab serves all cases, one after another; each is undone before the next.
+//!
+//! Without the means for a lab every case is ignored, loudly; `LINERATE_LAB=require` makes that a failure.
+//! `LINERATE_LAB_SHOW=1` prints every run's report.
+
+mod bandwidth;
+mod bench;
+mod endings;
+mod lab_binary;
+mod nodes;
+mod running;
+mod ways_in;
+
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bench::Bench;
+use libtest_mimic::{Arguments, Failed, Trial};
+use linerate_lab::check;
+
+/// A case: what it holds, and the lab that it may change.
+type Case = (&'static str, fn(&mut Bench));
+
+/// In this order. The first run also copies linerate to every node.
+const CASES: &[Case] = &[
+    ("a_slow_sender_is_named", bandwidth::a_slow_sender_is_named),
+    (
+        "a_slow_receiver_is_named",
+        bandwidth::a_slow_receiver_is_named,
+    ),
+    (
+        "a_healthy_cluster_has_no_finding",
+        bandwidth::a_healthy_cluster_has_no_finding,
+    ),
+    (
+        "a_probe_opens_no_listening_port",
+        bandwidth::a_probe_opens_no_listening_port,
+    ),
+    (
+        "ctrl_c_leaves_a_part_of_the_report",
+        endings::ctrl_c_leaves_a_part_of_the_report,
+    ),
+    (
+        "kill_9_leaves_nothing_on_the_nodes",
+        endings::kill_9_leaves_nothing_on_the_nodes,
+    ),
+    (
+        "a_full_disk_here_stops_the_run",
+        endings::a_full_disk_here_stops_the_run,
+    ),
+    (
+        "without_libibverbs_a_node_is_surveyed",
+        nodes::without_libibverbs_a_node_is_surveyed,
+    ),
+    (
+        "a_node_without_rdma_devices",
+        nodes::a_node_without_rdma_devices,
+    ),
+    ("a_port_that_is_down", nodes::a_port_that_is_down),
+    ("too_little_locked_memory", nodes::too_little_locked_memory),
+    ("a_full_disk_on_a_node", nodes::a_full_disk_on_a_node),
+    (
+        "a_node_that_lets_no_program_run",
+        nodes::a_node_that_lets_no_program_run,
+    ),
+    ("a_talkative_login_shell", ways_in::a_talkative_login_shell),
+    (
+        "nodes_that_do_not_let_linerate_in",
+        ways_in::nodes_that_do_not_let_linerate_in,
+    ),
+    ("a_node_that_goes_down", ways_in::a_node_that_goes_down),
+];
+
+/// The lab, from the first case that runs on.
+type Shared = Arc<Mutex<Option<Bench>>>;
+
+/// Where the last assertion failed.
+static PLACE: Mutex<String> = Mutex::new(String::new());
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    // One lab, and links that two runs at once would share.
+    arguments.test_threads = Some(1);
+    let required = std::env::var("LINERATE_LAB").is_ok_and(|word| word == "require");
+    let missing = check::missing();
+    let skipped = !missing.is_empty() && !required;
+    if skipped && !arguments.list {
+        eprintln!(
+            "SKIPPED: the tests on the lab. This machine lacks what a lab needs:\n{}",
+            check::explain(&missing)
+        );
+    }
+    let shared: Shared = Arc::default();
+    let trials = CASES.iter().map(|(name, case)| {
+        let shared = Arc::clone(&shared);
+        Trial::test(*name, move || run(&shared, name, *case)).with_ignored_flag(skipped)
+    });
+    // What a failed assertion says goes into the summary.
+    std::panic::set_hook(Box::new(|panic| {
+        *lock(&PLACE) = panic
+            .location()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+    }));
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    // Takes the lab down; the process may end before anything else would.
+    drop(lock(&shared).take());
+    conclusion.exit_code()
+}
+
+/// Runs a case, then undoes what it did to the lab whatever became of it.
+fn run(shared: &Shared, name: &'static str, case: fn(&mut Bench)) -> Result<(), Failed> {
+    let mut held = lock(shared);
+    if held.is_none() {
+        *held = Some(Bench::up()?);
+    }
+    let Some(bench) = held.as_mut() else {
+        unreachable!("a bench was just put there");
+    };
+    bench.begin(name);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| case(bench)));
+    if let Err(why) = bench.restore() {
+        // The cases after this one get a new lab.
+        *held = None;
+        eprintln!("{name}: the lab could not be restored: {why}");
+    }
+    outcome.map_err(|payload| {
+        let words = payload.downcast_ref::<String>().cloned();
+        let words = words.or_else(|| {
+            payload
+                .downcast_ref::<&str>()
+                .map(|word| (*word).to_owned())
+        });
+        let words = words.unwrap_or_else(|| "the case panicked".to_owned());
+        Failed::from(format!("{}: {words}", lock(&PLACE)))
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
