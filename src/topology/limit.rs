@@ -71,6 +71,8 @@ pub struct PcieLimit {
     pub receive: Gbps,
     /// The most it can send: completions of its reads arrive.
     pub send: Gbps,
+    /// What the narrowest link carries with its packet headers, either way.
+    pub link_rate: Gbps,
     /// The narrowest link.
     pub narrowest: LinkOnPath,
     /// The payload in each packet that this was computed with.
@@ -107,6 +109,7 @@ pub fn pcie_limit(tree: &PcieTree, address: &PciAddress) -> Result<PcieLimit, St
     Ok(PcieLimit {
         receive: write_rate(state, payload.bytes()),
         send: read_rate(state, payload.bytes()),
+        link_rate: Gbps(raw_rate(state)),
         narrowest: narrowest.clone(),
         payload,
         unknown: links.len() - known.count(),
@@ -228,9 +231,12 @@ mod tests {
             (LinkSpeed::Gen5, 16, 461.0, 468.0),
         ] {
             let state = at(speed, width);
-            // 3x8 reads carry 58.4, writes 57.6.
-            assert_eq!(write_rate(state, 256).0.round(), write, "{state} write");
-            assert_eq!(read_rate(state, 256).0.round(), read, "{state} read");
+            // The table is rounded, at Gen4 x16 up from 230.5.
+            assert!(
+                (write_rate(state, 256).0 - write).abs() < 0.6,
+                "{state} write"
+            );
+            assert!((read_rate(state, 256).0 - read).abs() < 0.6, "{state} read");
         }
         // 2.5 GT/s with 8 bits in 10: 2 Gb/s a lane.
         assert!((raw_rate(at(LinkSpeed::Gen1, 1)) - 2.0).abs() < 1e-9);
@@ -258,6 +264,7 @@ mod tests {
         }
         let limit = pcie_limit(&tree, &nic).unwrap();
         assert_eq!(limit.send.0.round(), 234.0);
+        assert_eq!(limit.link_rate.0.round(), 252.0);
         assert_eq!(limit.narrowest.below, lower);
         assert_eq!(limit.narrowest.above, Some(upper));
         assert!(limit.narrowest.is_degraded());

@@ -76,15 +76,24 @@ pub fn flat(addresses: &[&str]) -> PcieTree {
 pub struct TwoSockets;
 
 impl TwoSockets {
+    /// Below the first switch.
     pub const NIC0: &str = "0000:13:00.0";
+    /// Below the first switch.
     pub const GPU0: &str = "0000:14:00.0";
+    /// Below the switch below the first switch.
     pub const GPU1: &str = "0000:17:00.0";
+    /// On a root port of the first root bus.
     pub const NIC1: &str = "0000:18:00.0";
+    /// On another root bus of socket 0.
     pub const NIC2: &str = "0000:41:00.0";
+    /// The second function of its card.
     pub const NIC3: &str = "0000:41:00.1";
+    /// Socket 1, trained at x8.
     pub const NIC4: &str = "0000:c4:00.0";
+    /// Below its switch, idle.
     pub const GPU2: &str = "0000:c5:00.0";
 
+    /// The tree alone.
     pub fn tree() -> PcieTree {
         use PciRole::{Bridge, Gpu, Nic};
         let rows = [
@@ -133,6 +142,7 @@ impl TwoSockets {
         tree
     }
 
+    /// A node with that tree and `mlx5_0` to `mlx5_4` on its NICs.
     pub fn facts() -> NodeFacts {
         let mut facts = facts(vec![
             ("mlx5_0", Self::NIC0, port()),

@@ -3,6 +3,8 @@
 mod config_space;
 mod function;
 mod parse;
+#[cfg(test)]
+mod tests;
 mod virtual_machine;
 
 use std::collections::BTreeMap;
