@@ -65,7 +65,7 @@ fn link_layer(ledger: &Ledger, nic: &NicId) -> Option<LinkLayer> {
 }
 
 /// The rate of a NIC's link: as the operator states it, else as the port says.
-fn line_rate(ledger: &Ledger, nic: &NicId) -> Fact<Gbps> {
+pub(super) fn line_rate(ledger: &Ledger, nic: &NicId) -> Fact<Gbps> {
     if let Some(rate) = ledger
         .settings()
         .and_then(|settings| settings.expect.line_rate)

@@ -1,6 +1,7 @@
 //! From what is known to what is wrong: expectations, localisation, findings, verdict. Pure and
 //! deterministic; the screen, the report and the exit code all ask here, so they cannot disagree.
 
+mod cause;
 mod expected;
 mod localise;
 mod observe;

@@ -34,6 +34,8 @@ pub enum Rule {
     NoNic,
     /// A NIC's port carries no traffic.
     PortDown,
+    /// The PCIe links above a NIC run below what they are capable of, or carry less than its line.
+    PcieLink,
 }
 
 impl Rule {
@@ -52,6 +54,7 @@ impl Rule {
             Self::NodeLost => "node-lost",
             Self::NoNic => "no-nic",
             Self::PortDown => "port-down",
+            Self::PcieLink => "pcie-link",
         }
     }
 }

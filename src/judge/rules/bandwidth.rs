@@ -1,6 +1,7 @@
 //! A NIC that sends or receives well below what is expected, with every partner.
 
 use super::{Context, evidence, measured, names, plain};
+use crate::judge::cause::explain;
 use crate::judge::{End, Observation};
 use crate::model::{Direction, Evidence, Finding, NodeName, Rule, Severity, Subject};
 
@@ -28,7 +29,12 @@ fn finding(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Findi
     let subject = Subject::Nic(end.nic.clone(), end.rail, Some(end.direction));
     let mut proof: Vec<Evidence> = lows.iter().take(SHOWN).map(|seen| evidence(seen)).collect();
     proof.extend(partners_elsewhere(context, end, lows));
-    let says = sentence(context, end, lows, best);
+    let mut says = sentence(context, end, lows, best);
+    let expected = best.expected.value().copied();
+    if let Some(cause) = expected.and_then(|whole| explain(context.ledger, end, best.rate, whole)) {
+        says = format!("{says} {}", cause.says);
+        proof.extend(cause.evidence);
+    }
     measured(
         plain(rule, Severity::Fault, subject, says, proof, remedy(end)),
         best,

@@ -6,6 +6,7 @@ mod corrupt_data;
 mod line_rate_unknown;
 mod no_nic;
 mod node_lost;
+mod pcie_link;
 mod port_down;
 mod probe_failed;
 mod rail_below_expected;
@@ -26,12 +27,13 @@ pub(super) struct Context<'a> {
 
 /// Everything there is to say, the worst first.
 pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
-    let rules: [fn(&Context<'_>) -> Vec<Finding>; 11] = [
+    let rules: [fn(&Context<'_>) -> Vec<Finding>; 12] = [
         node_lost::check,
         no_nic::check,
         port_down::check,
         corrupt_data::check,
         bandwidth::check,
+        pcie_link::check,
         slow_pair::check,
         slow_path::check,
         rail_below_expected::check,

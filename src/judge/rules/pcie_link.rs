@@ -1,0 +1,176 @@
+//! A NIC whose way to memory is narrower than its line: the classic half.
+
+use super::{Context, plain};
+use crate::judge::cause::{degraded, evidence, explain, in_words, limit, share_of};
+use crate::judge::expected::line_rate;
+use crate::model::{Direction, Finding, Gbps, NicId, Rail, Rule, Severity, Subject};
+
+pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
+    let nics = context.ledger.rail_nics();
+    let nics = nics.filter_map(|(rail, _, nic)| Some((rail, nic.value()?)));
+    nics.filter(|(_, nic)| !is_explained(context, nic))
+        .filter_map(|(rail, nic)| {
+            narrow(context, rail, nic).or_else(|| trained_down(context, rail, nic))
+        })
+        .collect()
+}
+
+/// Whether the NIC's measured shortfall already names its PCIe link.
+fn is_explained(context: &Context<'_>, nic: &NicId) -> bool {
+    let mut accused = context
+        .localised
+        .accused
+        .iter()
+        .filter(|(end, _)| end.nic == *nic);
+    accused.any(|(end, lows)| {
+        lows.iter().any(|seen| {
+            let expected = seen.expected.value().copied();
+            expected
+                .is_some_and(|expected| explain(context.ledger, end, seen.rate, expected).is_some())
+        })
+    })
+}
+
+/// The links let less through than the line carries.
+fn narrow(context: &Context<'_>, rail: Rail, nic: &NicId) -> Option<Finding> {
+    let limit = limit(context.ledger, nic)?;
+    let line = line_rate(context.ledger, nic);
+    let most = Gbps(limit.send.0.min(limit.receive.0));
+    let share = most.share_of(*line.value()?)?;
+    if share >= context.expect.degraded_below {
+        return None;
+    }
+    let (tx, rx) = (
+        share_of(&limit, Direction::Tx),
+        share_of(&limit, Direction::Rx),
+    );
+    let says = format!(
+        "NIC {nic} ({rail}) can send {tx} and receive {rx} at the most, of a line rate of {line}. {}.",
+        in_words(&limit.narrowest)
+    );
+    let finding = plain(
+        Rule::PcieLink,
+        Severity::Fault,
+        Subject::Nic(nic.clone(), rail, None),
+        says,
+        vec![evidence(&limit.narrowest, nic)],
+        REMEDY,
+    );
+    Some(Finding {
+        measured: Some(most),
+        expected: line.value().copied(),
+        expected_from: line.source().map(str::to_owned),
+        ratio: Some(share),
+        ..finding
+    })
+}
+
+/// A link runs below what its ends are capable of, yet the line fits through, or is not known.
+fn trained_down(context: &Context<'_>, rail: Rail, nic: &NicId) -> Option<Finding> {
+    let links = degraded(context.ledger, nic);
+    let first = links.first()?;
+    let enough = match line_rate(context.ledger, nic).value() {
+        Some(line) => format!("It still carries the line rate of {line}."),
+        None => "Whether that limits it cannot be told: its line rate is unknown.".to_owned(),
+    };
+    Some(plain(
+        Rule::PcieLink,
+        Severity::Note,
+        Subject::Nic(nic.clone(), rail, None),
+        format!("NIC {nic} ({rail}): {}. {enough}", in_words(first)),
+        links.iter().map(|link| evidence(link, nic)).collect(),
+        REMEDY,
+    ))
+}
+
+const REMEDY: &str = "Reseat the card and riser, compare with a sibling node's slot, look at the BIOS setting of the \
+                      slot (speed, bifurcation) and at the kernel log for \"available PCIe bandwidth, limited by\".";
+
+#[cfg(test)]
+mod tests {
+    use crate::judge::{Judgement, judge};
+    use crate::ledger::testing::{events, ledger};
+    use crate::model::testing::pcie::{TwoSockets, address};
+    use crate::model::{Event, Fact, NodeName, Rule, Severity, Verdict};
+
+    const FULL: f64 = 391.0;
+
+    /// Three nodes whose only NIC sits at `seat` in node 2 and at a full link elsewhere.
+    fn judged(seat: &str, rate: &dyn Fn(usize, usize, u16) -> Option<f64>) -> Judgement {
+        let mut events = events(3, 1, rate);
+        for event in &mut events {
+            if let Event::NodeSurveyed { node, facts } = event {
+                let here = if *node == NodeName::from("node02") {
+                    seat
+                } else {
+                    TwoSockets::NIC0
+                };
+                facts.pcie = Fact::known(TwoSockets::tree(), "/sys/bus/pci/devices");
+                if let Fact::Known { value, .. } = &mut facts.rdma {
+                    value[0].pci = Fact::known(address(here), "device");
+                }
+            }
+        }
+        judge(&ledger(&events))
+    }
+
+    #[test]
+    fn a_measured_half_is_joined_with_the_link_that_explains_it() {
+        let slow = |i, j, _| Some(if i == 1 || j == 1 { 229.0 } else { FULL });
+        let judgement = judged(TwoSockets::NIC4, &slow);
+        let rules: Vec<_> = judgement.findings.iter().map(|f| f.rule).collect();
+        assert_eq!(
+            rules,
+            [Rule::HalfBandwidth, Rule::HalfBandwidth],
+            "{:#?}",
+            judgement.findings
+        );
+        for finding in &judgement.findings {
+            let says = &finding.says;
+            assert!(
+                says.contains("trained at Gen5 x8 (capable: Gen5 x16) at 0000:c2:00.0"),
+                "{says}"
+            );
+            assert!(says.contains("which explains 23"), "{says}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_the_cause() {
+        // An x8 link explains 230, and not 120: both are said, neither of the other.
+        let slow = |i, _, _| Some(if i == 1 { 120.0 } else { FULL });
+        let judgement = judged(TwoSockets::NIC4, &slow);
+        let rules: Vec<_> = judgement.findings.iter().map(|f| f.rule).collect();
+        assert_eq!(rules, [Rule::HalfBandwidth, Rule::PcieLink]);
+        assert!(
+            !judgement.findings[0].says.contains("PCIe"),
+            "{}",
+            judgement.findings[0].says
+        );
+    }
+
+    #[test]
+    fn a_narrow_link_is_told_without_any_traffic() {
+        let judgement = judged(TwoSockets::NIC4, &|i, j, _| {
+            (i != 1 && j != 1).then_some(FULL)
+        });
+        let finding = judgement
+            .findings
+            .iter()
+            .find(|f| f.rule == Rule::PcieLink)
+            .unwrap();
+        assert_eq!(finding.severity, Severity::Fault);
+        assert_eq!(
+            finding.says,
+            "NIC mlx5_0 of node02 (rail 0) can send 234 Gb/s and receive 230 Gb/s at the most, of a line rate \
+             of 400 Gb/s. Its PCIe link trained at Gen5 x8 (capable: Gen5 x16) at 0000:c2:00.0."
+        );
+    }
+
+    #[test]
+    fn full_links_are_not_mentioned() {
+        let judgement = judged(TwoSockets::NIC1, &|_, _, _| Some(FULL));
+        assert_eq!(judgement.verdict, Verdict::AtLineRate);
+        assert!(judgement.findings.is_empty(), "{:#?}", judgement.findings);
+    }
+}
