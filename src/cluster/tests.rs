@@ -263,8 +263,8 @@ fn low_pairs_are_measured_again_before_anyone_is_named() {
         rules(&judgement),
         [Rule::HalfBandwidth, Rule::HalfBandwidth]
     );
-    // Both rails of node 1 to two partners, once more each.
-    assert_eq!(ledger.probes().count(), 12 + 4);
+    // Both rails of node 1 to two partners, twice more each.
+    assert_eq!(ledger.probes().count(), 12 + 2 * 4);
 }
 
 #[test]
