@@ -52,15 +52,6 @@ pub fn nodes_that_do_not_let_linerate_in(bench: &mut Bench) {
         set(table, &["ssh", "known_hosts"], vec![file]);
         set(table, &["ssh", "connect_timeout"], "15s");
     });
-    let nodes = [
-        "node[01-02]",
-        "unknown",
-        "changed",
-        "revoked",
-        "no-key",
-        "silent",
-        "refused",
-    ];
     let report = bench.report(&config, &[]);
     report.ends_with(3);
     report.measured(&GOOD, 2);
