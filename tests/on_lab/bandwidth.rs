@@ -8,7 +8,7 @@ use crate::running::Report;
 fn slow(bench: &mut Bench, fault: &str) -> Report {
     let fault: Fault = fault.parse().expect("a fault");
     bench.lab.fault(&fault).expect("the lab takes it");
-    let config = bench.config(|_| ());
+    let config = bench.strict_config(|_| ());
     let report = bench.report(&config, &[]);
     report.ends_with(1);
     report.measured(&NODES, 2);
@@ -54,7 +54,7 @@ pub fn a_slow_receiver_is_named(bench: &mut Bench) {
 }
 
 pub fn a_healthy_cluster_has_no_finding(bench: &mut Bench) {
-    let config = bench.config(|_| ());
+    let config = bench.strict_config(|_| ());
     let report = bench.report(&config, &[]);
     report.ends_with(0);
     report.finds(&[]);
