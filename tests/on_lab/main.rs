@@ -72,8 +72,9 @@ const CASES: &[Case] = &[
     ("a_node_that_goes_down", ways_in::a_node_that_goes_down),
 ];
 
-/// The lab, from the first case that runs on.
-type Shared = Arc<Mutex<Option<Bench>>>;
+/// The lab, from the first case that runs on; or why it does not come up, which it would not tell better a
+/// second time.
+type Shared = Arc<Mutex<Option<Result<Bench, String>>>>;
 
 /// Where the last assertion failed.
 static PLACE: Mutex<String> = Mutex::new(String::new());
@@ -112,11 +113,9 @@ fn main() -> ExitCode {
 /// Runs a case, then undoes what it did to the lab whatever became of it.
 fn run(shared: &Shared, name: &'static str, case: fn(&mut Bench)) -> Result<(), Failed> {
     let mut held = lock(shared);
-    if held.is_none() {
-        *held = Some(Bench::up()?);
-    }
-    let Some(bench) = held.as_mut() else {
-        unreachable!("a bench was just put there");
+    let bench = match held.get_or_insert_with(Bench::up) {
+        Ok(bench) => bench,
+        Err(why) => return Err(Failed::from(why.clone())),
     };
     bench.begin(name);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| case(bench)));
