@@ -283,10 +283,10 @@ fn legend(page: &mut Page<'_>, affinity: &Affinity) -> io::Result<()> {
     let pairs = || (0..size).flat_map(move |row| (row + 1..size).map(move |column| (row, column)));
     let mut reasons: Vec<&String> = Vec::new();
     for (row, column) in pairs() {
-        if let Err(why) = &affinity.classes[row][column] {
-            if !reasons.contains(&why) {
-                reasons.push(why);
-            }
+        if let Err(why) = &affinity.classes[row][column]
+            && !reasons.contains(&why)
+        {
+            reasons.push(why);
         }
     }
     for class in PathClass::ALL {
