@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The rooms import downwards only: `model`, the vocabulary; the pure rooms `config`, `plan`,
-//! `ledger`, `judge`; the hands `verbs`, `survey`, `probe`, `wire`, `agent`, `remote`, `cluster`,
+//! `ledger`, `topology`, `judge`; the hands `verbs`, `survey`, `probe`, `wire`, `agent`, `remote`, `cluster`,
 //! `record`; the faces `report`; and `app`, which knows everybody.
 
 pub mod agent;
@@ -25,5 +25,6 @@ pub mod record;
 pub mod remote;
 pub mod report;
 pub mod survey;
+pub mod topology;
 pub mod verbs;
 pub mod wire;

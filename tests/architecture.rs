@@ -18,7 +18,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("config", &["model"]),
     ("plan", &["model"]),
     ("ledger", &["model"]),
-    ("judge", &["model", "ledger"]),
+    ("topology", &["model"]),
+    ("judge", &["model", "ledger", "topology"]),
     ("cli", &["model"]),
     // Hands.
     ("verbs", &["model"]),
@@ -33,7 +34,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("record", &["model"]),
     // Faces.
-    ("report", &["model", "ledger", "judge"]),
+    ("report", &["model", "ledger", "topology", "judge"]),
 ];
 
 /// Rooms whose whole business it is to print, or that talk to a person before anything runs.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, Gbps, Gid, MemlockLimit, PciAddress};
+use super::{Fact, Gbps, Gid, MemlockLimit, PciAddress, PcieTree};
 
 /// What a survey of one node found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,14 @@ pub struct NodeFacts {
     pub libibverbs: Fact<String>,
     /// RDMA devices in the order of their names; unknown where the kernel shows none at all.
     pub rdma: Fact<Vec<RdmaDevice>>,
+    /// The PCIe functions of RDMA devices and GPUs, and the bridges above them.
+    #[serde(default = "pcie_not_surveyed")]
+    pub pcie: Fact<PcieTree>,
+}
+
+/// For events that were recorded before there was such a survey.
+fn pcie_not_surveyed() -> Fact<PcieTree> {
+    Fact::unknown("the linerate that surveyed this node did not look at PCIe")
 }
 
 /// One RDMA device, as under /sys/class/infiniband.

@@ -7,6 +7,7 @@ mod facts;
 mod finding;
 mod gid;
 mod ids;
+mod pcie;
 mod probe;
 mod settings;
 #[cfg(test)]
@@ -21,6 +22,10 @@ pub use facts::{
 pub use finding::{Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
 pub use gid::Gid;
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
+pub use pcie::{
+    AcsControl, DeviceControl, Iommu, LinkSpeed, LinkState, PciFunction, PciRole, PcieLink,
+    PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
+};
 pub use probe::{
     Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, Outcome, ProbeKind,
     ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,

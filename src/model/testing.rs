@@ -1,5 +1,7 @@
 //! Small facts for tests of the other rooms.
 
+pub mod pcie;
+
 use super::*;
 
 /// A GID table entry.
@@ -48,5 +50,6 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         memlock: Fact::known(MemlockLimit::Unlimited, "test"),
         libibverbs: Fact::known("libibverbs.so.1".into(), "test"),
         rdma: Fact::known(devices.into_iter().map(device).collect(), "test"),
+        pcie: Fact::unknown("test"),
     }
 }

@@ -7,6 +7,7 @@ mod host;
 mod interfaces;
 mod netdev;
 mod parse;
+mod pcie;
 mod port;
 mod root;
 #[cfg(test)]
@@ -58,13 +59,15 @@ struct Survey<'a> {
 }
 
 fn survey_with(survey: &Survey<'_>) -> NodeFacts {
+    let rdma = device::devices(survey);
     NodeFacts {
         hostname: host::hostname(survey.root),
         kernel: host::kernel(survey.root),
         arch: host::arch(survey.root),
         memlock: host::memlock(survey.root),
         libibverbs: survey.libibverbs(),
-        rdma: device::devices(survey),
+        pcie: pcie::tree(survey.root, rdma.value().map_or(&[], Vec::as_slice)),
+        rdma,
     }
 }
 

@@ -137,7 +137,7 @@ pub(super) fn pci_function(path: &Path) -> Option<(PciAddress, &Path)> {
 }
 
 /// `0000:97:00.1`: domain (four digits or more), bus, device, function, as `%04x:%02x:%02x.%d`.
-fn is_pci_address(name: &str) -> bool {
+pub(super) fn is_pci_address(name: &str) -> bool {
     let hex = |text: &str| {
         text.bytes()
             .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))

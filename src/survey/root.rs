@@ -141,6 +141,16 @@ impl Root {
         }
     }
 
+    /// The first bytes of a file, at most `max`, whatever follows them.
+    pub(super) fn read_start(&self, path: &Path, max: usize) -> Result<Vec<u8>, ReadError> {
+        let mut bytes = Vec::new();
+        self.open(path)?
+            .take(max as u64)
+            .read_to_end(&mut bytes)
+            .map_err(ReadError::os(path))?;
+        Ok(bytes)
+    }
+
     /// Opens a file; in a snapshot only a regular one that lies in it.
     fn open(&self, path: &Path) -> Result<File, ReadError> {
         if self.live {

@@ -30,9 +30,13 @@ impl Tree {
     }
 
     pub fn file(&self, path: &str, text: &str) -> &Self {
+        self.bytes(path, text.as_bytes())
+    }
+
+    pub fn bytes(&self, path: &str, bytes: &[u8]) -> &Self {
         let path = self.0.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        fs::write(path, bytes).unwrap();
         self
     }
 

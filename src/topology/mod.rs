@@ -1,0 +1,9 @@
+//! What a node's PCIe tree means: how near devices are to each other, and what their links carry.
+
+mod affinity;
+mod limit;
+mod path;
+
+pub use affinity::{Affinity, Endpoint, Nearest, affinity};
+pub use limit::{LinkOnPath, PayloadSize, PcieLimit, links_on_path, pcie_limit};
+pub use path::{PathClass, path_class};
