@@ -1,10 +1,14 @@
 //! The facts of one node as text for a person: what is known on aligned lines, what is not with
 //! its reason below.
 
+mod pcie;
+
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use crate::model::{Fact, GidEntry, GidType, LinkLayer, NodeFacts, Port, RdmaDevice, SoftwareRdma};
+use crate::model::{
+    Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice, SoftwareRdma,
+};
 
 /// Writes what `linerate inspect` prints.
 ///
@@ -13,13 +17,17 @@ use crate::model::{Fact, GidEntry, GidType, LinkLayer, NodeFacts, Port, RdmaDevi
 pub fn text(facts: &NodeFacts, out: &mut dyn Write) -> io::Result<()> {
     let mut page = Page { out };
     node(&mut page, facts)?;
+    let tree = pcie::tree(&mut page, facts)?;
     match &facts.rdma {
-        Fact::Unknown { why } => page.field("RDMA", format!("unknown: {why}")),
+        Fact::Unknown { why } => page.field("RDMA", format!("unknown: {why}"))?,
         Fact::Known { value, from } if value.is_empty() => {
-            page.field("RDMA", format!("no device in {from}"))
+            page.field("RDMA", format!("no device in {from}"))?;
         }
-        Fact::Known { value, .. } => value.iter().try_for_each(|d| device(&mut page, d)),
+        Fact::Known { value, .. } => value.iter().try_for_each(|d| device(&mut page, d, tree))?,
     }
+    tree.map_or(Ok(()), |tree| {
+        pcie::gpus_and_affinity(&mut page, facts, tree)
+    })
 }
 
 /// Lines of a label and a text, with nothing in them that steers a terminal.
@@ -109,7 +117,7 @@ fn node(page: &mut Page<'_>, facts: &NodeFacts) -> io::Result<()> {
     page.field("libibverbs", alone(&facts.libibverbs))
 }
 
-fn device(page: &mut Page<'_>, device: &RdmaDevice) -> io::Result<()> {
+fn device(page: &mut Page<'_>, device: &RdmaDevice, tree: Option<&PcieTree>) -> io::Result<()> {
     writeln!(page.out)?;
     let mut title = Summary::default();
     title.add("driver", &device.driver, Clone::clone);
@@ -134,6 +142,9 @@ fn device(page: &mut Page<'_>, device: &RdmaDevice) -> io::Result<()> {
     }
     page.part("PCI", alone(&device.pci))?;
     page.part("NUMA node", alone(&device.numa_node))?;
+    if let (Some(tree), Some(address)) = (tree, device.pci.value()) {
+        pcie::nic(page, tree, address)?;
+    }
     device.ports.iter().try_for_each(|p| port(page, p))?;
     device
         .unread

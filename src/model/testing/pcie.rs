@@ -151,6 +151,9 @@ impl TwoSockets {
             ("mlx5_3", Self::NIC3, port()),
             ("mlx5_4", Self::NIC4, port()),
         ]);
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            value[4].numa_node = Fact::known(1, "test");
+        }
         facts.pcie = Fact::known(Self::tree(), "/sys/bus/pci/devices");
         facts
     }

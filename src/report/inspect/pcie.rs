@@ -1,0 +1,390 @@
+//! The PCIe part of `linerate inspect`: links up to the root, GPUs, and who is near whom.
+
+use std::io;
+
+use super::{Page, Summary, alone};
+use crate::model::{
+    AcsControl, Fact, Iommu, LinkState, NodeFacts, PciAddress, PciFunction, PciRole, PcieTree,
+};
+use crate::topology::{
+    Affinity, LinkOnPath, PathClass, PayloadSize, PcieLimit, affinity, links_on_path, pcie_limit,
+};
+
+/// The tree, or where none is known a line that says why.
+pub(super) fn tree<'a>(
+    page: &mut Page<'_>,
+    facts: &'a NodeFacts,
+) -> io::Result<Option<&'a PcieTree>> {
+    let tree = match &facts.pcie {
+        Fact::Known { value, .. } => value,
+        Fact::Unknown { why } => {
+            page.field("PCIe", format!("unknown: {why}"))?;
+            return Ok(None);
+        }
+    };
+    if tree.virtual_machine.value() == Some(&true) {
+        page.field("PCIe", "as a hypervisor shows it to this virtual machine")?;
+    }
+    for why in &tree.unread {
+        page.field("PCIe", format!("unread: {why}"))?;
+    }
+    Ok(Some(tree))
+}
+
+/// The way of a NIC up to its root, and what it carries.
+pub(super) fn nic(page: &mut Page<'_>, tree: &PcieTree, address: &PciAddress) -> io::Result<()> {
+    let Some(function) = tree.function(address) else {
+        return Ok(());
+    };
+    way_up(page, tree, function)?;
+    let text = match pcie_limit(tree, address) {
+        Ok(limit) => limit_text(&limit),
+        Err(why) => format!("unknown: {why}"),
+    };
+    page.part("limit", text)
+}
+
+/// The GPUs, each with its way up, and the matrix of GPUs and NICs.
+pub(super) fn gpus_and_affinity(
+    page: &mut Page<'_>,
+    facts: &NodeFacts,
+    tree: &PcieTree,
+) -> io::Result<()> {
+    let rdma = facts.rdma.value().map_or(&[][..], Vec::as_slice);
+    let affinity = affinity(tree, rdma);
+    for (index, function) in tree.gpus().enumerate() {
+        gpu(page, tree, function, &affinity, index)?;
+    }
+    match affinity.endpoints.len() {
+        0 | 1 => Ok(()),
+        _ => matrix(page, &affinity),
+    }
+}
+
+fn gpu(
+    page: &mut Page<'_>,
+    tree: &PcieTree,
+    function: &PciFunction,
+    affinity: &Affinity,
+    index: usize,
+) -> io::Result<()> {
+    writeln!(page.out)?;
+    let driver = match &function.driver {
+        Fact::Known { value, .. } => format!("driver {value}"),
+        Fact::Unknown { why } => format!("driver unknown: {why}"),
+    };
+    page.field(
+        &format!("GPU{index}"),
+        format!("{}, {driver}", ids(function)),
+    )?;
+    page.part("PCI", &function.address)?;
+    page.part("NUMA node", alone(&function.numa_node))?;
+    way_up(page, tree, function)?;
+    if let Some(window) = &function.memory_window {
+        page.part("BAR", alone(window))?;
+    }
+    page.part("nearest", nearest_text(affinity, index))
+}
+
+/// `10de:2330`, as lspci -n has it.
+fn ids(function: &PciFunction) -> String {
+    let hex = |id: &Fact<u16>| id.value().map_or("????".into(), |id| format!("{id:04x}"));
+    format!("{}:{}", hex(&function.vendor), hex(&function.device))
+}
+
+/// A line for each link from the device up, then how the device may use them.
+fn way_up(page: &mut Page<'_>, tree: &PcieTree, function: &PciFunction) -> io::Result<()> {
+    let links = links_on_path(tree, &function.address);
+    let texts: Vec<_> = links.iter().map(|link| link_text(tree, link)).collect();
+    let width = texts.iter().map(|text| text.chars().count()).max();
+    for (index, (link, text)) in links.iter().zip(&texts).enumerate() {
+        let root = || alone(&function.root);
+        let ends = match &link.above {
+            Some(above) if index + 1 == links.len() => {
+                format!("{} → {above} → {}", link.below, root())
+            }
+            Some(above) => format!("{} → {above}", link.below),
+            None => format!("{} → {}", link.below, root()),
+        };
+        let width = width.unwrap_or_default().min(60);
+        let label = if index == 0 { "PCIe" } else { "" };
+        page.part(label, format!("{text:<width$}  {ends}"))?;
+    }
+    for link in &links {
+        if let Err(why) = &link.current {
+            page.line("    ", &link.below.to_string(), &format!("unknown: {why}"))?;
+        }
+    }
+    settings(page, tree, function)
+}
+
+/// `Gen5 x8 (capable: x16)`.
+fn link_text(tree: &PcieTree, link: &LinkOnPath) -> String {
+    let Ok(now) = &link.current else {
+        return "unknown".to_owned();
+    };
+    let is_gpu = tree
+        .function(&link.below)
+        .is_some_and(|function| function.role == PciRole::Gpu);
+    let capable = link.capable().unwrap_or(*now);
+    if link.is_degraded() {
+        let more = beyond(*now, capable);
+        // Link power management: only a GPU at work shows what it trained to.
+        return match is_gpu && now.width == capable.width {
+            true => format!("{now} (capable: {more}; GPUs slow down when idle)"),
+            false => format!("{now} (capable: {more})"),
+        };
+    }
+    for (end, of) in [("device", link.below_capable), ("port", link.above_capable)] {
+        if let Some(of) = of.filter(|of| of.width > capable.width || of.speed > capable.speed) {
+            return format!("{now} (the {end} is capable of {})", beyond(*now, of));
+        }
+    }
+    now.to_string()
+}
+
+/// What of `capable` is more than `now`: `x16`, `Gen5`, `Gen5 x16`.
+fn beyond(now: LinkState, capable: LinkState) -> String {
+    match (capable.speed > now.speed, capable.width > now.width) {
+        (true, false) => capable.speed.to_string(),
+        (false, true) => format!("x{}", capable.width),
+        _ => capable.to_string(),
+    }
+}
+
+fn settings(page: &mut Page<'_>, tree: &PcieTree, function: &PciFunction) -> io::Result<()> {
+    let mut summary = Summary::default();
+    summary.add("control", &function.control, |control| {
+        let ordering = if control.relaxed_ordering {
+            "on"
+        } else {
+            "off"
+        };
+        format!(
+            "MaxPayload {}, MaxReadRequest {}, relaxed ordering {ordering}",
+            control.max_payload, control.max_read_request
+        )
+    });
+    if let Some(iommu) = &function.iommu {
+        summary.add("IOMMU", iommu, iommu_text);
+    }
+    if let Some(physical) = &function.physical_function {
+        summary.add("physical", physical, |address| {
+            format!("virtual function of {address}")
+        });
+    }
+    page.summary("settings", summary)?;
+    match acs_text(&tree.chain(&function.address)) {
+        Some(text) => page.part("ACS", text),
+        None => Ok(()),
+    }
+}
+
+fn iommu_text(iommu: &Iommu) -> String {
+    match iommu {
+        Iommu::Off => "IOMMU off".to_owned(),
+        Iommu::Identity => "IOMMU passes addresses through".to_owned(),
+        Iommu::Translates { kind } => format!("IOMMU translates ({kind})"),
+        Iommu::Other(kind) => format!("IOMMU {kind}"),
+    }
+}
+
+/// The bridges that send peer traffic up to the root, or why that is unknown; `None` without any bridge.
+fn acs_text(chain: &[&PciFunction]) -> Option<String> {
+    let bridges = || {
+        let of = |function: &&PciFunction| Some((function.address.clone(), function.acs.clone()?));
+        chain.iter().filter_map(of)
+    };
+    bridges().next()?;
+    let redirecting: Vec<_> = bridges()
+        .filter(|(_, acs)| {
+            let control = acs.value().copied().flatten();
+            control.is_some_and(AcsControl::redirects_peers)
+        })
+        .map(|(address, _)| address.to_string())
+        .collect();
+    if !redirecting.is_empty() {
+        let bridges = redirecting.join(", ");
+        return Some(format!("sends peer traffic up to the root at {bridges}"));
+    }
+    let unknown = bridges().find_map(|(_, acs)| acs.why_unknown().map(str::to_owned));
+    Some(match unknown {
+        Some(why) => format!("unknown: {why}"),
+        None => "redirects nothing".to_owned(),
+    })
+}
+
+fn limit_text(limit: &PcieLimit) -> String {
+    let payload = match limit.payload {
+        PayloadSize::Read(bytes) => format!("MaxPayload {bytes}"),
+        PayloadSize::Assumed(bytes) => format!("MaxPayload unknown, {bytes} assumed"),
+    };
+    let link = match &limit.narrowest.current {
+        Ok(state) => state.to_string(),
+        Err(why) => why.clone(),
+    };
+    let unknown = match limit.unknown {
+        0 => String::new(),
+        1 => ", at most: one link is unknown".to_owned(),
+        count => format!(", at most: {count} links are unknown"),
+    };
+    format!(
+        "receives {}, sends {} ({link} at {}, {payload}{unknown})",
+        limit.receive, limit.send, limit.narrowest.below
+    )
+}
+
+fn nearest_text(affinity: &Affinity, gpu: usize) -> String {
+    let Some(nearest) = affinity.nearest(gpu) else {
+        let nic = affinity.endpoints.iter().position(|end| !end.is_gpu);
+        return match nic.and_then(|nic| affinity.classes[gpu][nic].as_ref().err()) {
+            Some(why) => format!("unknown: {why}"),
+            None => "none: no RDMA device on PCIe".to_owned(),
+        };
+    };
+    let name = |nic: &usize| affinity.endpoints[*nic].name.as_str();
+    let names: Vec<_> = nearest.nics.iter().map(name).collect();
+    let more = match nearest.unknown {
+        0 => String::new(),
+        unknown => format!("; {unknown} NICs of unknown path may be nearer"),
+    };
+    format!("{} ({}){more}", names.join(", "), nearest.class)
+}
+
+/// The matrix as `nvidia-smi topo -m` lays it out, then a legend of what is in it.
+fn matrix(page: &mut Page<'_>, affinity: &Affinity) -> io::Result<()> {
+    writeln!(page.out)?;
+    let names: Vec<_> = affinity.endpoints.iter().map(|end| &*end.name).collect();
+    let width = names
+        .iter()
+        .map(|name| name.len())
+        .max()
+        .unwrap_or(0)
+        .max(4);
+    let cells = |cells: Vec<String>| {
+        let padded = cells.iter().map(|cell| format!("{cell:<width$}"));
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    let heads = names.iter().map(|name| (*name).to_owned()).collect();
+    page.field("affinity", cells(heads))?;
+    for (row, name) in names.iter().enumerate() {
+        let cell = |column: usize| match &affinity.classes[row][column] {
+            _ if row == column => "X".to_owned(),
+            Ok(class) => class.to_string(),
+            Err(_) => "?".to_owned(),
+        };
+        page.part(name, cells((0..names.len()).map(cell).collect()))?;
+    }
+    legend(page, affinity)
+}
+
+fn legend(page: &mut Page<'_>, affinity: &Affinity) -> io::Result<()> {
+    let size = affinity.endpoints.len();
+    let pairs = || (0..size).flat_map(move |row| (row + 1..size).map(move |column| (row, column)));
+    let mut reasons: Vec<&String> = Vec::new();
+    for (row, column) in pairs() {
+        if let Err(why) = &affinity.classes[row][column]
+            && !reasons.contains(&why)
+        {
+            reasons.push(why);
+        }
+    }
+    for class in PathClass::ALL {
+        if pairs().any(|(row, column)| affinity.classes[row][column] == Ok(class)) {
+            page.line("    ", &class.to_string(), class.meaning())?;
+        }
+    }
+    reasons
+        .iter()
+        .try_for_each(|why| page.line("    ", "?", &format!("unknown: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text;
+    use super::*;
+    use crate::model::PcieLink;
+    use crate::model::testing::pcie::{TwoSockets, address, flat};
+
+    fn print(facts: &NodeFacts) -> String {
+        let mut out = Vec::new();
+        text(facts, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn with(change: impl FnOnce(&mut PcieTree)) -> NodeFacts {
+        let mut facts = TwoSockets::facts();
+        if let Fact::Known { value, .. } = &mut facts.pcie {
+            change(value);
+        }
+        facts
+    }
+
+    #[test]
+    fn two_sockets_with_switches_and_a_narrowed_slot() {
+        insta::assert_snapshot!(print(&TwoSockets::facts()));
+    }
+
+    #[test]
+    fn without_root_and_behind_acs() {
+        let facts = with(|tree| {
+            let cut = "/sys/bus/pci/devices/0000:c4:00.0/config needs root: \
+                       config space is cut at 64 bytes";
+            for function in &mut tree.functions {
+                function.control = Fact::unknown(cut);
+                if let Some(acs) = &mut function.acs {
+                    *acs = Fact::unknown(cut);
+                }
+                if function.address.0 == "0000:12:01.0" {
+                    let control = AcsControl {
+                        source_validation: true,
+                        translation_blocking: false,
+                        request_redirect: true,
+                        completion_redirect: true,
+                        upstream_forwarding: true,
+                        egress_control: false,
+                        direct_translated: false,
+                    };
+                    function.acs = Some(Fact::known(Some(control), "config"));
+                }
+                // The slot of mlx5_1 is a narrow one.
+                if function.address.0 == "0000:10:02.0" {
+                    function.link.max_width = Fact::known(8, "max_link_width");
+                    function.link.width = Fact::known(8, "current_link_width");
+                }
+            }
+        });
+        insta::assert_snapshot!(print(&facts));
+    }
+
+    #[test]
+    fn a_guest_says_what_its_hypervisor_hides() {
+        let mut facts = with(|tree| {
+            *tree = flat(&[TwoSockets::NIC0, TwoSockets::NIC1]);
+            tree.virtual_machine = Fact::known(true, "/proc/cpuinfo");
+            for function in &mut tree.functions {
+                function.link = PcieLink::unknown("a hypervisor hides the real link");
+                function.iommu = Some(Fact::known(
+                    Iommu::Translates { kind: "DMA".into() },
+                    "type",
+                ));
+            }
+            tree.functions[1].role = PciRole::Gpu;
+            tree.functions[1].driver = Fact::unknown("no driver is bound");
+            tree.functions[1].physical_function = Some(Fact::known(address("0000:00:00.0"), ""));
+        });
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            value.truncate(1);
+        }
+        insta::assert_snapshot!(print(&facts));
+    }
+
+    #[test]
+    fn links_say_what_more_is_possible_and_of_whom() {
+        use crate::model::LinkSpeed::{Gen4, Gen5};
+        let state = |speed, width| LinkState { speed, width };
+        assert_eq!(beyond(state(Gen5, 8), state(Gen5, 16)), "x16");
+        assert_eq!(beyond(state(Gen4, 16), state(Gen5, 16)), "Gen5");
+        assert_eq!(beyond(state(Gen4, 8), state(Gen5, 16)), "Gen5 x16");
+    }
+}
