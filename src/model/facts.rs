@@ -171,3 +171,23 @@ impl fmt::Display for LinkLayer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::pcie::TwoSockets;
+    use super::*;
+
+    #[test]
+    fn a_pcie_tree_survives_the_wire_and_older_events_are_read_without() {
+        let facts = TwoSockets::facts();
+        let mut json = serde_json::to_value(&facts).unwrap();
+        assert_eq!(
+            serde_json::from_value::<NodeFacts>(json.clone()).unwrap(),
+            facts
+        );
+        json.as_object_mut().unwrap().remove("pcie");
+        let older: NodeFacts = serde_json::from_value(json).unwrap();
+        assert!(older.pcie.why_unknown().is_some());
+        assert_eq!(older.rdma, facts.rdma);
+    }
+}

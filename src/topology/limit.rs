@@ -55,7 +55,8 @@ impl LinkOnPath {
         }
     }
 
-    /// Whether it runs below what both ends are capable of.
+    /// Whether it runs below what both ends are capable of. That is no fault of an idle GPU, whose
+    /// link slows down to save power; a NIC's does not.
     pub fn is_degraded(&self) -> bool {
         match (&self.current, self.capable()) {
             (Ok(now), Some(can)) => now.speed < can.speed || now.width < can.width,

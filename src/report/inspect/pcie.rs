@@ -36,6 +36,7 @@ pub(super) fn nic(page: &mut Page<'_>, tree: &PcieTree, address: &PciAddress) ->
     let Some(function) = tree.function(address) else {
         return Ok(());
     };
+    page.part("model", model(function))?;
     way_up(page, tree, function)?;
     let text = match pcie_limit(tree, address) {
         Ok(limit) => limit_text(&limit),
@@ -75,7 +76,7 @@ fn gpu(
     };
     page.field(
         &format!("GPU{index}"),
-        format!("{}, {driver}", ids(function)),
+        format!("{}, {driver}", model(function)),
     )?;
     page.part("PCI", &function.address)?;
     page.part("NUMA node", alone(&function.numa_node))?;
@@ -86,10 +87,18 @@ fn gpu(
     page.part("nearest", nearest_text(affinity, index))
 }
 
-/// `10de:2330`, as lspci -n has it.
-fn ids(function: &PciFunction) -> String {
-    let hex = |id: &Fact<u16>| id.value().map_or("????".into(), |id| format!("{id:04x}"));
-    format!("{}:{}", hex(&function.vendor), hex(&function.device))
+/// `NVIDIA Corporation GH100 [H100 SXM5 80GB]` by the PCI ID Repository, else `10de:2330`.
+fn model(function: &PciFunction) -> String {
+    let (vendor, device) = match (&function.vendor, &function.device) {
+        (Fact::Known { value: vendor, .. }, Fact::Known { value: device, .. }) => (vendor, device),
+        (Fact::Unknown { why }, _) | (_, Fact::Unknown { why }) => {
+            return format!("unknown: {why}");
+        }
+    };
+    match pci_ids::Device::from_vid_pid(*vendor, *device) {
+        Some(known) => format!("{} {}", known.vendor().name(), known.name()),
+        None => format!("{vendor:04x}:{device:04x}"),
+    }
 }
 
 /// A line for each link from the device up, then how the device may use them.
