@@ -106,6 +106,7 @@ impl Ledger {
             Event::ProbeStarted { probe } => {
                 if let Some(probe) = self.probes.get_mut(probe) {
                     probe.started = true;
+                    self.rounds = self.rounds.max(probe.round.saturating_add(1));
                 }
             }
             Event::ProbeEnded { probe, outcome } => {
@@ -133,7 +134,6 @@ impl Ledger {
     }
 
     fn plan(&mut self, round: u32, pairs: &[PlannedPair]) {
-        self.rounds = self.rounds.max(round.saturating_add(1));
         for planned in pairs {
             let probe = Probe {
                 planned: planned.clone(),
@@ -177,7 +177,7 @@ impl Ledger {
         &self.skipped
     }
 
-    /// Rounds planned so far.
+    /// Rounds in which data moved.
     pub fn rounds(&self) -> u32 {
         self.rounds
     }

@@ -1,19 +1,32 @@
-//! A rail that has no NIC on a node.
+//! Rails that have no NIC on a node.
+
+use std::collections::BTreeMap;
 
 use super::{Context, plain};
-use crate::model::{Finding, Rule, Severity, Subject};
+use crate::model::{Finding, NodeName, Rail, Rule, Severity, Subject};
 
+/// Rails of a node that lack a NIC for one reason are one finding: a node without any RDMA device is.
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
-    let missing = context.ledger.rail_nics().filter_map(|(rail, node, nic)| {
-        let why = nic.why_unknown()?;
-        Some(plain(
+    let mut groups: BTreeMap<(&NodeName, &str), Vec<Rail>> = BTreeMap::new();
+    for (rail, node, nic) in context.ledger.rail_nics() {
+        if let Some(why) = nic.why_unknown() {
+            groups.entry((node, why)).or_default().push(rail);
+        }
+    }
+    let finding = |((node, why), rails): ((&NodeName, &str), Vec<Rail>)| {
+        let subject = match rails.as_slice() {
+            [rail] => Subject::NodeRail(node.clone(), *rail),
+            _ => Subject::Node(node.clone()),
+        };
+        let rails: Vec<String> = rails.iter().map(Rail::to_string).collect();
+        plain(
             Rule::NoNic,
             Severity::NotJudged,
-            Subject::NodeRail(node.clone(), rail),
-            format!("No NIC of {node} plays {rail}: {why}."),
+            subject,
+            format!("No NIC of {node} plays {}: {why}.", rails.join(", ")),
             Vec::new(),
             "Check the device and its driver on the node (linerate inspect), and [rails] in the configuration.",
-        ))
-    });
-    missing.collect()
+        )
+    };
+    groups.into_iter().map(finding).collect()
 }
