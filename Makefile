@@ -4,7 +4,6 @@
 CARGO ?= cargo
 # The planted fault of the demo: half:NODE:RAIL:tx|rx|both, or none.
 FAULT ?= half:node02:1:tx
-LINERATE_LAB_DIR ?=
 
 .PHONY: help demo test lab lab-down lint perftest soak clean setup
 
@@ -27,7 +26,7 @@ test: setup
 	LINERATE_LAB=require $(CARGO) test --workspace
 
 lab: setup
-	$(CARGO) run -q -p linerate-lab -- up --fault '$(FAULT)'
+	$(CARGO) run -q -p linerate-lab -- up $(if $(filter none,$(FAULT)),,--fault '$(FAULT)')
 
 lab-down:
 	$(CARGO) run -q -p linerate-lab -- down
