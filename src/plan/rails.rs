@@ -44,6 +44,9 @@ fn find(rule: &RailRule, rail: usize, node: &NodeName, facts: &NodeFacts) -> Fac
     if let Some(why) = facts.rdma.why_unknown() {
         return Fact::unknown(format!("{node} has no RDMA device: {why}"));
     }
+    if ports(facts).next().is_none() {
+        return Fact::unknown(format!("{node} has no RDMA device"));
+    }
     let (wanted, mut found): (String, Vec<_>) = match rule {
         RailRule::Device { names } => {
             let fits = |(device, _): &(&RdmaDevice, &Port)| matches(&names[rail], &device.name);
@@ -126,18 +129,13 @@ fn is_up(port: &Port) -> bool {
     matches!(port.state.value(), Some(Active | ActiveDefer))
 }
 
+/// What there is instead, for a message.
 fn list(facts: &NodeFacts) -> String {
-    let names: Vec<_> = ports(facts)
-        .map(|(device, port)| match port.netdev.value() {
-            Some(netdev) => format!("{} ({})", device.name, netdev.name),
-            None => device.name.clone(),
-        })
-        .collect();
-    if names.is_empty() {
-        "none".into()
-    } else {
-        names.join(", ")
-    }
+    let name = |(device, port): (&RdmaDevice, &Port)| match port.netdev.value() {
+        Some(netdev) => format!("{} ({})", device.name, netdev.name),
+        None => device.name.clone(),
+    };
+    ports(facts).map(name).collect::<Vec<_>>().join(", ")
 }
 
 fn in_subnet(port: &Port, subnet: &str) -> bool {
