@@ -81,7 +81,13 @@ pub(super) fn line_rate(ledger: &Ledger, nic: &NicId) -> Fact<Gbps> {
         ));
     }
     match port(ledger, nic) {
-        Some(port) => coded(port),
+        // What a node says is not proved: a rate of nothing would make every share nothing.
+        Some(port) => match coded(port) {
+            Fact::Known { value, .. } if !value.is_positive() => {
+                Fact::unknown(format!("{nic} states a line rate of {value}"))
+            }
+            rate => rate,
+        },
         None => Fact::unknown(format!("{nic} was not surveyed")),
     }
 }

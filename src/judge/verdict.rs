@@ -131,6 +131,29 @@ mod tests {
     }
 
     #[test]
+    fn where_no_line_rate_is_known_nobody_speaks_of_one() {
+        // A port that states a rate of nothing states none: the pair is not called dead for it.
+        let mut events = events(2, 1, &|i, _, _| Some(if i == 0 { 0.5 } else { 1.0 } * FULL));
+        for event in &mut events {
+            if let Event::NodeSurveyed { facts, .. } = event
+                && let Fact::Known { value, .. } = &mut facts.rdma
+            {
+                value[0].ports[0].rate = Fact::known(crate::model::Gbps(0.0), "rate");
+            }
+        }
+        let judgement = judge(&ledger(&events));
+        let rules: Vec<_> = judgement.findings.iter().map(|f| f.rule).collect();
+        assert_eq!(rules, [Rule::SlowPair, Rule::LineRateUnknown]);
+        let slow = &judgement.findings[0];
+        assert!(
+            slow.says.contains("at 0.50 of what its rail's best reach"),
+            "{}",
+            slow.says
+        );
+        assert!(slow.expected.is_none() && !slow.says.contains("expected"));
+    }
+
+    #[test]
     fn a_slow_path_accuses_neither_end() {
         let judgement = judged(4, 1, &|i, j, _| {
             Some(if (i, j) == (0, 2) { 0.4 * FULL } else { FULL })

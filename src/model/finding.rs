@@ -138,7 +138,7 @@ pub struct Finding {
     pub expected: Option<Gbps>,
     /// Where the expectation is from.
     pub expected_from: Option<String>,
-    /// `measured` as a share of `expected`.
+    /// The share of `expected` that was measured or, where nothing was, is possible at most.
     pub ratio: Option<f64>,
     /// What the finding rests on.
     pub evidence: Vec<Evidence>,

@@ -1,6 +1,6 @@
 //! A NIC that sends or receives well below what is expected, with every partner.
 
-use super::{Context, evidence, measured, names, plain};
+use super::{Context, evidence, measured, names, plain, whole};
 use crate::judge::cause::explain;
 use crate::judge::{End, Observation};
 use crate::model::{Direction, Evidence, Finding, NodeName, Rule, Severity, Subject};
@@ -63,11 +63,7 @@ fn sentence(
         Direction::Tx => ("sends", "to", "receive", "from"),
         Direction::Rx => ("receives", "from", "send", "to"),
     };
-    let of = if best.expected.value().is_some() {
-        "expected"
-    } else {
-        "what its rail's best reach"
-    };
+    let of = whole(best);
     let partners = names(lows.iter().map(|seen| partner(end, seen)));
     let n = lows.len();
     let proof = match worst_partner(context, end, lows) {

@@ -51,13 +51,17 @@ pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
     findings
 }
 
+/// What a share of an observation is a share of: nobody's expectation where none is known.
+fn whole(seen: &Observation<'_>) -> &'static str {
+    match seen.expected.value() {
+        Some(_) => "expected",
+        None => "what its rail's best reach",
+    }
+}
+
 /// An observation as evidence: the rate, its share, and the probe that it is from.
 fn evidence(seen: &Observation<'_>) -> Evidence {
-    let of = if seen.expected.value().is_some() {
-        "expected"
-    } else {
-        "what its rail's best reach"
-    };
+    let of = whole(seen);
     let best_of = match seen.samples {
         0 | 1 => String::new(),
         samples => format!(", the best of {samples} probes"),

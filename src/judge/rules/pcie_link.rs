@@ -56,8 +56,8 @@ fn narrow(context: &Context<'_>, rail: Rail, nic: &NicId) -> Option<Finding> {
         vec![evidence(&limit.narrowest, nic)],
         REMEDY,
     );
+    // The limit is computed: it is no measurement, and not shown as one.
     Some(Finding {
-        measured: Some(most),
         expected: line.value().copied(),
         expected_from: line.source().map(str::to_owned),
         ratio: Some(share),
@@ -69,9 +69,14 @@ fn narrow(context: &Context<'_>, rail: Rail, nic: &NicId) -> Option<Finding> {
 fn trained_down(context: &Context<'_>, rail: Rail, nic: &NicId) -> Option<Finding> {
     let links = degraded(context.ledger, nic);
     let first = links.first()?;
-    let enough = match line_rate(context.ledger, nic).value() {
-        Some(line) => format!("It still carries the line rate of {line}."),
-        None => "Whether that limits it cannot be told: its line rate is unknown.".to_owned(),
+    let line = line_rate(context.ledger, nic);
+    let most = limit(context.ledger, nic).map(|limit| Gbps(limit.send.0.min(limit.receive.0)));
+    let enough = match (line.value(), most) {
+        (Some(line), Some(most)) if most >= *line => {
+            format!("It still carries the line rate of {line}.")
+        }
+        (Some(line), Some(most)) => format!("It carries {most} of the line rate of {line}."),
+        _ => "Whether that limits it cannot be told: its line rate is unknown.".to_owned(),
     };
     Some(plain(
         Rule::PcieLink,
@@ -97,6 +102,10 @@ mod tests {
 
     /// Three nodes whose only NIC sits at `seat` in node 2 and at a full link elsewhere.
     fn judged(seat: &str, rate: &dyn Fn(usize, usize, u16) -> Option<f64>) -> Judgement {
+        judge(&ledger(&narrowed(seat, rate)))
+    }
+
+    fn narrowed(seat: &str, rate: &dyn Fn(usize, usize, u16) -> Option<f64>) -> Vec<Event> {
         let mut events = events(3, 1, rate);
         for event in &mut events {
             if let Event::NodeSurveyed { node, facts } = event {
@@ -111,7 +120,7 @@ mod tests {
                 }
             }
         }
-        judge(&ledger(&events))
+        events
     }
 
     #[test]
@@ -161,10 +170,29 @@ mod tests {
             .unwrap();
         assert_eq!(finding.severity, Severity::Fault);
         assert_eq!(
+            finding.measured, None,
+            "the limit is computed, not measured"
+        );
+        assert_eq!(
             finding.says,
             "NIC mlx5_0 of node02 (rail 0) can send 234 Gb/s and receive 230 Gb/s at the most, of a line rate \
              of 400 Gb/s. Its PCIe link trained at Gen5 x8 (capable: Gen5 x16) at 0000:c2:00.0."
         );
+    }
+
+    #[test]
+    fn a_note_claims_no_more_than_the_link_carries() {
+        let said = |line: f64| {
+            let mut events = narrowed(TwoSockets::NIC4, &|_, _, _| Some(0.97 * line));
+            if let Event::RunStarted { settings, .. } = &mut events[0] {
+                settings.expect.line_rate = Some(crate::model::Gbps(line));
+            }
+            let findings = judge(&ledger(&events)).findings;
+            assert_eq!(findings[0].severity, Severity::Note, "{findings:#?}");
+            findings[0].says.clone()
+        };
+        assert!(said(200.0).ends_with("It still carries the line rate of 200 Gb/s."));
+        assert!(said(250.0).ends_with("It carries 230 Gb/s of the line rate of 250 Gb/s."));
     }
 
     #[test]

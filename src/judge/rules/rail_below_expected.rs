@@ -1,6 +1,6 @@
 //! A rail on which nothing is good: the fault is not in a NIC.
 
-use super::{Context, evidence, measured, plain};
+use super::{Context, evidence, measured, plain, whole};
 use crate::model::{Finding, Rule, Severity, Subject};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
@@ -11,10 +11,11 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
             .filter(|seen| seen.pair.rail == *rail);
         let best = mine.clone().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
         let says = format!(
-            "All {} pairs of {rail} are low; the best reaches {}, {:.2} of expected.",
+            "All {} pairs of {rail} are low; the best reaches {}, {:.2} of {}.",
             mine.count(),
             best.rate,
-            best.ratio
+            best.ratio,
+            whole(best)
         );
         let remedy = "What the rail's NICs share is the likely cause: switch, MTU, firmware, rate limit, \
                       flow control; or line_rate in the configuration is not that of this rail.";

@@ -1,15 +1,17 @@
 //! A slow pair of which it cannot be told whether the sender or the receiver is the cause.
 
-use super::{Context, evidence, measured, plain};
+use super::{Context, evidence, measured, plain, whole};
 use crate::model::{Finding, Rule, Severity, Subject};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let finding = |seen: &&crate::judge::Observation<'_>| {
         let (from, to) = (&seen.pair.from, &seen.pair.to);
         let says = format!(
-            "{from} sends to {to} ({}) at {:.2} of expected: either {from} sends or {to} receives badly. \
+            "{from} sends to {to} ({}) at {:.2} of {}: either {from} sends or {to} receives badly. \
              Neither was seen to be good with another partner, so which of them cannot be told.",
-            seen.pair.rail, seen.ratio
+            seen.pair.rail,
+            seen.ratio,
+            whole(seen)
         );
         let subject = Subject::Pair(seen.pair.clone());
         let remedy =

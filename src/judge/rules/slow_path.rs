@@ -1,15 +1,17 @@
 //! Two NICs that are good with others and slow with each other.
 
-use super::{Context, evidence, measured, plain};
+use super::{Context, evidence, measured, plain, whole};
 use crate::model::{Finding, Rule, Severity, Subject};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let finding = |seen: &&crate::judge::Observation<'_>| {
         let (from, to) = (&seen.pair.from, &seen.pair.to);
         let says = format!(
-            "{from} sends to {to} ({}) at {:.2} of expected, though {from} sends and {to} receives well \
+            "{from} sends to {to} ({}) at {:.2} of {}, though {from} sends and {to} receives well \
              with others: the path between them, or something that came and went.",
-            seen.pair.rail, seen.ratio
+            seen.pair.rail,
+            seen.ratio,
+            whole(seen)
         );
         let subject = Subject::Pair(seen.pair.clone());
         let remedy =
