@@ -2,10 +2,10 @@
 # linerate beside ib_write_bw on one pair of an unshaped lab: the same message size, depth and
 # duration, both busy-polling, runs taken in turns so that what else the machine does hits both.
 # Prints every run, the medians and their ratio, and fails below 0.95.
-# RUNS (default 7), SIZE (bytes), DEPTH, SECONDS_EACH may be set.
+# RUNS (default 8), SIZE (bytes), DEPTH, SECONDS_EACH may be set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-RUNS=${RUNS:-7} SIZE=${SIZE:-65536} DEPTH=${DEPTH:-128} SECONDS_EACH=${SECONDS_EACH:-3}
+RUNS=${RUNS:-8} SIZE=${SIZE:-65536} DEPTH=${DEPTH:-128} SECONDS_EACH=${SECONDS_EACH:-3}
 CARGO=${CARGO:-cargo}
 
 "$CARGO" build -q --release --workspace --bins
@@ -47,8 +47,12 @@ median() { sort -n | awk '{ v[NR] = $1 } END { if (!NR) exit 1; print (v[int((NR
 
 echo "run  linerate  ib_write_bw   (Mb/s, RDMA write, $SIZE B x $DEPTH, $SECONDS_EACH s)"
 for run in $(seq "$RUNS"); do
-    a=$(ours "$run")
-    b=$(theirs)
+    # Who goes first changes with every run: what is left warm, or busy, by one would favour the other.
+    if [ $((run % 2)) = 1 ]; then
+        a=$(ours "$run") b=$(theirs)
+    else
+        b=$(theirs) a=$(ours "$run")
+    fi
     printf '%3d  %8s  %11s\n' "$run" "$a" "${b:-failed}"
     echo "$a" >>"$dir/ours"
     [ -z "$b" ] || echo "$b" >>"$dir/theirs"
