@@ -38,7 +38,9 @@ missing=
 for need in $needs; do
     has "${need%%:*}" || missing="$missing ${need#*:}"
 done
-ldconfig -p 2>/dev/null | grep -q 'libclang[-.]' || ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1 ||
+# libclang-cpp, which other packages bring, is another library.
+ldconfig -p 2>/dev/null | grep -Eq 'libclang(-[0-9.]+)?\.so' ||
+    ls /usr/lib/llvm-*/lib/libclang.so* >/dev/null 2>&1 ||
     missing="$missing libclang-dev"
 ls /usr/lib/*/libibverbs/librxe-rdmav*.so >/dev/null 2>&1 || missing="$missing ibverbs-providers"
 has cargo || [ -x "$HOME/.cargo/bin/cargo" ] || {
