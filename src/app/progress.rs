@@ -1,13 +1,13 @@
 //! What a person at a terminal sees while a run goes on: one line on standard error, kept out of
 //! files and pipes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::model::{Event, NodeName, Rail, RailNic};
+use crate::model::{Event, NodeName, Outcome, Pair, ProbeId, Rail, RailNic};
 
 /// The line.
 pub(super) struct Progress {
@@ -15,7 +15,8 @@ pub(super) struct Progress {
     nodes: HashMap<NodeName, bool>,
     total: usize,
     pairs: usize,
-    probes: usize,
+    planned: HashMap<ProbeId, Pair>,
+    measured: HashSet<Pair>,
 }
 
 impl Progress {
@@ -35,7 +36,8 @@ impl Progress {
             nodes: HashMap::new(),
             total,
             pairs: 0,
-            probes: 0,
+            planned: HashMap::new(),
+            measured: HashSet::new(),
         }
     }
 
@@ -56,17 +58,23 @@ impl Progress {
                 self.bar.suspend(|| eprintln!("{node}: {why}"));
             }
             Event::RailsResolved { nics } => self.pairs = pairs(nics),
-            Event::RoundPlanned { round, .. } => {
-                // Retests come after all pairs.
-                let done = self.probes.min(self.pairs);
+            Event::RoundPlanned { round, pairs } => {
+                self.planned = pairs.iter().map(|p| (p.probe, p.pair.clone())).collect();
                 let text = format!(
-                    "round {}: {done} of {} pairs measured",
+                    "round {}: {} of {} pairs measured",
                     round + 1,
+                    self.measured.len(),
                     self.pairs
                 );
                 self.bar.set_message(text);
             }
-            Event::ProbeEnded { .. } => self.probes += 1,
+            // A failed probe measured nothing, and a retest no other pair.
+            Event::ProbeEnded {
+                probe,
+                outcome: Outcome::Measured { .. },
+            } => {
+                self.measured.extend(self.planned.remove(probe));
+            }
             Event::RunFinished { .. } => self.bar.finish_and_clear(),
             _ => {}
         }

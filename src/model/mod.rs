@@ -12,6 +12,7 @@ mod probe;
 mod settings;
 #[cfg(test)]
 pub mod testing;
+mod text;
 mod units;
 
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
@@ -31,4 +32,5 @@ pub use probe::{
     ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,
 };
 pub use settings::{Expect, RailRule, RunSettings};
+pub use text::is_treacherous;
 pub use units::{Bytes, Gbps, MemlockLimit, ParseUnitError};

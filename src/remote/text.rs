@@ -1,5 +1,7 @@
 //! Text from a node or a server made fit for a person's terminal.
 
+use crate::model::is_treacherous;
+
 /// Longest text taken over from a node into a message, in characters.
 const LONGEST: usize = 400;
 
@@ -9,7 +11,7 @@ pub(super) fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let printable: String = text
         .chars()
-        .map(|c| if unsafe_to_show(c) { ' ' } else { c })
+        .map(|c| if is_treacherous(c) { ' ' } else { c })
         .collect();
     let mut line = printable.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((cut, _)) = line.char_indices().nth(LONGEST) {
@@ -17,13 +19,6 @@ pub(super) fn clean(bytes: &[u8]) -> String {
         line.push('…');
     }
     line
-}
-
-/// Control characters (escape sequences start with one) and the Unicode ones that reorder or hide
-/// text on a terminal.
-fn unsafe_to_show(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The last bytes of a stream, for error messages.

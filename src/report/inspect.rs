@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use crate::model::{
     Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice, SoftwareRdma,
+    is_treacherous,
 };
 
 /// Writes what `linerate inspect` prints.
@@ -40,7 +41,7 @@ impl Page<'_> {
         // Labels end in column 13 at every depth.
         let width = 12usize.saturating_sub(indent.len());
         let line = format!("{indent}{label:<width$} {text}");
-        let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+        let visible = |c: char| if is_treacherous(c) { '\u{fffd}' } else { c };
         let line: String = line.trim_end().chars().map(visible).collect();
         writeln!(self.out, "{line}")
     }
@@ -426,7 +427,7 @@ mod tests {
         device.name = "mlx5\u{1b}[2J\n".into();
         device.unread = vec!["\u{9b}31m\r".into()];
         let printed = print(&node(known(vec![device])));
-        assert!(!printed.contains(|c: char| c.is_control() && c != '\n'));
+        assert!(!printed.contains(|c: char| is_treacherous(c) && c != '\n'));
         assert_eq!(printed.matches("mlx5").count(), 2, "{printed}");
         assert!(printed.contains("mlx5\u{fffd}[2J\u{fffd}"), "{printed}");
     }

@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::model::is_treacherous;
+
 /// The longest text kept, in characters. Kernel and library messages are far below it.
 const MAX_TEXT: usize = 2048;
 
@@ -20,16 +22,7 @@ pub fn clean_text(text: &str) -> String {
 fn clean_char(c: char) -> Option<char> {
     match c {
         '\n' | '\r' | '\t' => Some(' '),
-        // C0, DEL and C1: terminal escapes begin with one of these.
-        c if c.is_control() => None,
-        // Bidirectional and zero-width formatting (Unicode TR36: visual spoofing).
-        '\u{200b}'..='\u{200f}'
-        | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}' => None,
-        // Interlinear and tag characters, invisible as well.
-        '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}' => None,
-        c => Some(c),
+        c => (!is_treacherous(c)).then_some(c),
     }
 }
 

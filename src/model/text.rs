@@ -1,0 +1,39 @@
+//! Which characters of a stranger's text may reach a person's screen.
+
+/// Whether a character steers a terminal, or hides or reorders the text around it.
+///
+/// Control characters (C0, DEL and C1: terminal escapes begin with one), bidirectional and zero-width
+/// formatting, interlinear and tag characters (Unicode TR36: visual spoofing).
+pub fn is_treacherous(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_seen_is_what_is_there() {
+        for c in [
+            '\u{1b}',
+            '\u{9b}',
+            '\u{7f}',
+            '\u{202e}',
+            '\u{200b}',
+            '\u{206a}',
+            '\u{e0041}',
+        ] {
+            assert!(is_treacherous(c), "{c:?}");
+        }
+        for c in ['a', ' ', 'ä', '網', '→', '·'] {
+            assert!(!is_treacherous(c), "{c:?}");
+        }
+    }
+}
