@@ -25,14 +25,19 @@ const MOST_QUEUE_PAIRS: u32 = 1024;
 const LARGEST_BUFFER: u64 = 16 << 30;
 /// A batch is reported by one completion; beyond so many bytes it would make windows coarse.
 const BATCH_BYTES: u64 = 1 << 20;
+/// Messages of a queue pair share so much memory, taking turns: more would measure how fast caches
+/// are refilled. Beyond it there are still two slots.
+const SLOT_BYTES: u64 = 1 << 20;
 
 /// The checked numbers of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Bytes of one message.
     pub message: u32,
-    /// Messages in flight on a queue pair, and slots of its part of the buffer.
+    /// Messages in flight on a queue pair.
     pub depth: u32,
+    /// Slots of its part of the buffer, which its messages take in turn.
+    pub slots: u32,
     /// Queue pairs.
     pub queue_pairs: u32,
     /// Messages that are posted together, of which the last is signalled. Divides the depth, so
@@ -70,10 +75,11 @@ impl Shape {
             SHORTEST_MS.into(),
             LONGEST_MS.into(),
         )?;
+        let slots = slots(message_size.0, *depth);
         // Below 2^31 × 2^16 × 2^10: no overflow.
-        let buffer = message_size.0 * u64::from(*depth) * u64::from(*queue_pairs);
+        let buffer = message_size.0 * u64::from(slots) * u64::from(*queue_pairs);
         bounded(
-            "size × depth × queue pairs in bytes",
+            "the buffer (size × slots × queue pairs in bytes)",
             buffer,
             1,
             LARGEST_BUFFER,
@@ -85,6 +91,7 @@ impl Shape {
         Ok(Self {
             message,
             depth: *depth,
+            slots,
             queue_pairs: *queue_pairs,
             batch: batch(message, *depth),
             duration,
@@ -95,13 +102,13 @@ impl Shape {
 
     /// Bytes of the buffer that each end registers.
     pub fn buffer(&self) -> usize {
-        self.message as usize * self.depth as usize * self.queue_pairs as usize
+        self.message as usize * self.slots as usize * self.queue_pairs as usize
     }
 
     /// Where the slot of a queue pair's `sequence`-th message begins in the buffer.
     pub fn slot(&self, queue_pair: usize, sequence: u64) -> usize {
-        let in_queue = (sequence % u64::from(self.depth)) as usize;
-        (queue_pair * self.depth as usize + in_queue) * self.message as usize
+        let in_queue = (sequence % u64::from(self.slots)) as usize;
+        (queue_pair * self.slots as usize + in_queue) * self.message as usize
     }
 }
 
@@ -112,6 +119,12 @@ fn bounded(what: &str, value: u64, least: u64, most: u64) -> Result<(), ProbeErr
     Err(ProbeError::Spec {
         why: format!("{what} is {value}, not between {least} and {most}"),
     })
+}
+
+/// Never more than messages in flight, so that every slot is written.
+fn slots(message: u64, depth: u32) -> u32 {
+    let by_bytes = (SLOT_BYTES / message).clamp(2, u64::from(u32::MAX)) as u32;
+    by_bytes.min(depth)
 }
 
 /// The largest divisor of `depth` that leaves two batches in flight and is not coarse.
@@ -173,7 +186,7 @@ pub(super) mod tests {
             (spec(1, 70_000, 1, 100), "depth"),
             (spec(1, 1, 0, 100), "queue pairs"),
             (spec(1, 1, 1, 99), "duration"),
-            (spec(1 << 30, 128, 1, 100), "size × depth"),
+            (spec(1 << 30, 128, 16, 100), "the buffer"),
         ] {
             let error = Shape::new(&bad).expect_err("refused").to_string();
             assert!(error.contains(word), "{error}");
@@ -189,8 +202,8 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn slots_of_a_window_are_disjoint_and_inside(
-            message in 1u64..5000, depth in 1u32..40, queue_pairs in 1u32..5, from in 0u64..1000,
+        fn every_slot_is_written_and_none_lies_on_another(
+            message in 1u64..300_000, depth in 1u32..40, queue_pairs in 1u32..5, from in 0u64..1000,
         ) {
             let shape = Shape::new(&spec(message, depth, queue_pairs, 100)).expect("a shape");
             prop_assert_eq!(shape.depth % shape.batch, 0);
@@ -199,9 +212,27 @@ pub(super) mod tests {
                 .map(|(q, s)| shape.slot(q, s))
                 .collect();
             slots.sort_unstable();
+            slots.dedup();
             let all: Vec<usize> = (0..slots.len()).map(|n| n * message as usize).collect();
             prop_assert_eq!(&slots, &all);
             prop_assert_eq!(slots.len() * message as usize, shape.buffer());
+        }
+    }
+
+    #[test]
+    fn slots_are_few_enough_for_the_caches() {
+        for (message, depth, expected) in [
+            (65_536, 128, 16),
+            (65_536, 8, 8),
+            (4096, 128, 128),
+            (8 << 20, 16, 2),
+            (8 << 20, 1, 1),
+        ] {
+            assert_eq!(
+                slots(message, depth),
+                expected,
+                "{message} bytes, depth {depth}"
+            );
         }
     }
 }
