@@ -25,6 +25,7 @@ Examples:
   linerate report --config cluster.toml --format text --format json=run.json
   linerate config check cluster.toml
   linerate inspect
+  linerate explain half-bandwidth
 
 ",
     exit_codes!()
@@ -62,8 +63,10 @@ pub struct Cli {
 pub enum Command {
     /// Measure every pair of NICs on every rail and report what is not at line rate
     Report(ReportArgs),
-    /// Show what linerate sees on this machine: RDMA devices, ports, GIDs, limits
+    /// Show what linerate sees on this machine, without traffic, and what is wrong with it
     Inspect(InspectArgs),
+    /// Say what a rule means, how it is detected, and what to do
+    Explain(ExplainArgs),
     /// Check a cluster file, or show the defaults
     Config {
         /// What to do with it.
@@ -130,6 +133,32 @@ pub struct InspectArgs {
     /// Look for sys/ and proc/ below this folder, such as a copy taken from another machine
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
+
+    /// Colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub color: Color,
+}
+
+/// `linerate explain`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ExplainArgs {
+    /// The rule, as reports name it; without one, all of them
+    #[arg(value_name = "RULE")]
+    pub rule: Option<String>,
+
+    /// Colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub color: Color,
 }
 
 /// `linerate config`.

@@ -4,10 +4,12 @@ use super::failure::Failure;
 use super::output::Output;
 use super::surveyor;
 use crate::cli::{Format, InspectArgs};
-use crate::report::inspect::text;
+use crate::judge;
+use crate::model::{NodeFacts, NodeName, Severity};
+use crate::report::inspect::{json, text};
 use crate::survey::Root;
 
-/// Surveys and prints.
+/// Surveys and prints. The exit code is 1 where a fault shows.
 pub(super) fn run(arguments: &InspectArgs) -> Result<u8, Failure> {
     let root = match &arguments.root {
         Some(path) if !path.is_dir() => {
@@ -20,14 +22,25 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<u8, Failure> {
         None => Root::live(),
     };
     let facts = surveyor::facts(&root);
+    let said = judge::inspect(&name(&facts), &facts);
     let mut output = Output::standard();
+    let style = output.style(arguments.color);
     match arguments.format {
-        Format::Text => text(&facts, output.writer()),
-        Format::Json => serde_json::to_writer_pretty(output.writer(), &facts)
-            .map_err(std::io::Error::from)
-            .and_then(|()| output.writer().write_all(b"\n")),
+        Format::Text => text(&facts, &said, style, output.writer()),
+        Format::Json => json(&facts, &said, output.writer()),
     }
     .map_err(|error| Failure::work(format!("cannot write the facts: {error}")))?;
     output.finish()?;
-    Ok(0)
+    let is_fault = |severity| severity == Severity::Fault;
+    Ok(said
+        .findings
+        .iter()
+        .any(|finding| is_fault(finding.severity))
+        .into())
+}
+
+/// What the node is called in findings.
+fn name(facts: &NodeFacts) -> NodeName {
+    let own = facts.hostname.value().cloned();
+    NodeName(own.unwrap_or_else(|| "this node".to_owned()))
 }

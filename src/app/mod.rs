@@ -3,6 +3,7 @@
 mod agent;
 mod carriers;
 mod config;
+mod explain;
 mod failure;
 mod inspect;
 mod output;
@@ -20,6 +21,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Report(arguments) => report::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Config {
             command: ConfigCommand::Check { file },
         } => config::check(&file),

@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use super::failure::Failure;
+use crate::cli::Color;
+use crate::report::Style;
+
+/// Columns of text that goes to a file or a pipe.
+const PAGE: usize = 100;
 
 /// A place to write to.
 pub(super) enum Output {
@@ -37,8 +42,20 @@ impl Output {
     }
 
     /// Whether a person reads it as it is written.
-    pub(super) fn is_terminal(&self) -> bool {
+    fn is_terminal(&self) -> bool {
         matches!(self, Self::Standard(_)) && std::io::stdout().is_terminal()
+    }
+
+    /// How text may look there.
+    pub(super) fn style(&self, color: Color) -> Style {
+        let terminal = self.is_terminal();
+        let color = match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none(),
+        };
+        let width = terminal.then(terminal_width).flatten().unwrap_or(PAGE);
+        Style { color, width }
     }
 
     pub(super) fn writer(&mut self) -> &mut dyn Write {
@@ -59,6 +76,12 @@ impl Output {
             }),
         }
     }
+}
+
+/// Columns of the terminal on standard output.
+fn terminal_width() -> Option<usize> {
+    let (terminal_size::Width(columns), _) = terminal_size::terminal_size()?;
+    (columns > 20).then_some(usize::from(columns))
 }
 
 fn keep(temporary: BufWriter<NamedTempFile>, path: &Path) -> std::io::Result<()> {

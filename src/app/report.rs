@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::progress::Progress;
 use super::{carriers, config};
-use crate::cli::{Color, Format, FormatArg, ReportArgs};
+use crate::cli::{Format, FormatArg, ReportArgs};
 use crate::cluster::{CarrierFleet, Conductor, Limits};
 use crate::config::{Cluster, from_host_lists};
 use crate::judge::judge;
@@ -17,10 +17,7 @@ use crate::ledger::Ledger;
 use crate::model::{Event, RunSettings};
 use crate::record::{RecordError, Writer, default_path};
 use crate::remote::Payload;
-use crate::report::{Style, json, text};
-
-/// Columns of text that goes to a file or a pipe.
-const PAGE: usize = 100;
+use crate::report::{json, text};
 
 /// Runs, reports, and returns the verdict's exit code.
 pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
@@ -36,7 +33,7 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
             Format::Text => text(
                 &ledger,
                 &judgement,
-                style(arguments.color, &output),
+                output.style(arguments.color),
                 output.writer(),
             ),
             Format::Json => json(&ledger, &judgement, output.writer()),
@@ -176,25 +173,4 @@ fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
             .map_err(|error| Failure::work(format!("cannot listen for signals: {error}")))?;
     }
     Ok(stop)
-}
-
-fn style(color: Color, output: &Output) -> Style {
-    let terminal = output.is_terminal();
-    let color = match color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none(),
-    };
-    let width = if terminal {
-        terminal_width().unwrap_or(PAGE)
-    } else {
-        PAGE
-    };
-    Style { color, width }
-}
-
-/// Columns of the terminal on standard output.
-fn terminal_width() -> Option<usize> {
-    let (terminal_size::Width(columns), _) = terminal_size::terminal_size()?;
-    (columns > 20).then_some(usize::from(columns))
 }

@@ -2,7 +2,7 @@
 
 use super::End;
 use crate::ledger::Ledger;
-use crate::model::{Direction, Evidence, Gbps, LinkState, NicId};
+use crate::model::{Direction, Evidence, Gbps, LinkState, NicId, PcieTree, RdmaDevice};
 use crate::topology::{LinkOnPath, PcieLimit, links_on_path, pcie_limit};
 
 /// A measured rate fits a limit from here: protocol and other traffic take a little off it …
@@ -20,19 +20,14 @@ pub struct Cause {
     pub evidence: Vec<Evidence>,
 }
 
-/// The PCIe limit of a NIC; `None` where its tree, or its place in it, is unknown.
-pub(super) fn limit(ledger: &Ledger, nic: &NicId) -> Option<PcieLimit> {
-    let tree = ledger.get_node(&nic.node)?.facts.as_ref()?.pcie.value()?;
-    pcie_limit(tree, ledger.device(nic)?.pci.value()?).ok()
+/// The PCIe limit of a NIC; `None` where its place in the tree is unknown.
+pub(super) fn limit(tree: &PcieTree, device: &RdmaDevice) -> Option<PcieLimit> {
+    pcie_limit(tree, device.pci.value()?).ok()
 }
 
 /// The links above a NIC that run below what both of their ends are capable of.
-pub(super) fn degraded(ledger: &Ledger, nic: &NicId) -> Vec<LinkOnPath> {
-    let tree = ledger
-        .get_node(&nic.node)
-        .and_then(|node| node.facts.as_ref()?.pcie.value());
-    let pci = ledger.device(nic).and_then(|device| device.pci.value());
-    let (Some(tree), Some(pci)) = (tree, pci) else {
+pub(super) fn degraded(tree: &PcieTree, device: &RdmaDevice) -> Vec<LinkOnPath> {
+    let Some(pci) = device.pci.value() else {
         return Vec::new();
     };
     let links = links_on_path(tree, pci).into_iter();
@@ -51,7 +46,13 @@ pub(super) fn share_of(limit: &PcieLimit, direction: Direction) -> Gbps {
 /// The survey's explanation of a measured shortfall, if it has one that fits: an x8 Gen5 link
 /// explains 230 of 400 Gb/s, and not 120.
 pub(super) fn explain(ledger: &Ledger, end: &End, measured: Gbps, expected: Gbps) -> Option<Cause> {
-    let limit = limit(ledger, &end.nic)?;
+    let tree = ledger
+        .get_node(&end.nic.node)?
+        .facts
+        .as_ref()?
+        .pcie
+        .value()?;
+    let limit = limit(tree, ledger.device(&end.nic)?)?;
     let most = share_of(&limit, end.direction);
     let fits = (FITS_FROM..=FITS_TO).contains(&measured.share_of(most)?);
     if !fits || most.0 >= expected.0 {

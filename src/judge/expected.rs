@@ -1,7 +1,7 @@
 //! What a pair should reach: line rate times what is left of it after packet headers.
 
 use crate::ledger::{Ledger, Probe};
-use crate::model::{Fact, Gbps, Gid, LinkLayer, NicId, Port};
+use crate::model::{Fact, Gbps, Gid, LinkLayer, NicId, Port, RdmaDevice};
 
 /// Bytes around each packet of an RC RDMA write that are not payload.
 ///
@@ -66,29 +66,40 @@ fn link_layer(ledger: &Ledger, nic: &NicId) -> Option<LinkLayer> {
 
 /// The rate of a NIC's link: as the operator states it, else as the port says.
 pub(super) fn line_rate(ledger: &Ledger, nic: &NicId) -> Fact<Gbps> {
-    if let Some(rate) = ledger
-        .settings()
-        .and_then(|settings| settings.expect.line_rate)
-    {
-        return Fact::known(rate, "line_rate in the configuration");
+    let stated = ledger.settings().and_then(|s| s.expect.line_rate);
+    match (ledger.device(nic), port(ledger, nic)) {
+        (Some(device), Some(port)) => line_rate_of(nic, device, port, stated),
+        _ => stated_or(stated, || Fact::unknown(format!("{nic} was not surveyed"))),
     }
-    let Some(device) = ledger.device(nic) else {
-        return Fact::unknown(format!("{nic} was not surveyed"));
-    };
-    if device.software.is_some() {
-        return Fact::unknown(format!(
-            "{nic} is software RDMA: the rate of its port means nothing (state `line_rate` under [expect])"
-        ));
-    }
-    match port(ledger, nic) {
-        // What a node says is not proved: a rate of nothing would make every share nothing.
-        Some(port) => match coded(port) {
+}
+
+/// The same, of a surveyed port.
+pub(super) fn line_rate_of(
+    nic: &NicId,
+    device: &RdmaDevice,
+    port: &Port,
+    stated: Option<Gbps>,
+) -> Fact<Gbps> {
+    stated_or(stated, || {
+        if device.software.is_some() {
+            return Fact::unknown(format!(
+                "{nic} is software RDMA: the rate of its port means nothing (state `line_rate` under [expect])"
+            ));
+        }
+        match coded(port) {
+            // What a node says is not proved: a rate of nothing would make every share nothing.
             Fact::Known { value, .. } if !value.is_positive() => {
                 Fact::unknown(format!("{nic} states a line rate of {value}"))
             }
             rate => rate,
-        },
-        None => Fact::unknown(format!("{nic} was not surveyed")),
+        }
+    })
+}
+
+fn stated_or(stated: Option<Gbps>, surveyed: impl FnOnce() -> Fact<Gbps>) -> Fact<Gbps> {
+    match stated {
+        Some(rate) => Fact::known(rate, "line_rate in the configuration"),
+        None => surveyed(),
     }
 }
 

@@ -8,9 +8,12 @@ mod observe;
 mod retest;
 mod rules;
 mod verdict;
+mod view;
 
 pub use expected::{efficiency, expected};
 pub use localise::{End, Localised, Status, localise};
 pub use observe::{Observation, observe};
 pub use retest::retests;
-pub use verdict::{Judgement, judge};
+pub use rules::{About, Said, about};
+pub use verdict::{Judgement, inspect, judge};
+pub(crate) use view::{NicView, NodeView};

@@ -1,15 +1,17 @@
 //! The run in one word, with everything it rests on.
 
-use super::rules::{self, Context};
-use super::{localise, observe};
+use super::rules::{self, Context, Said};
+use super::{NodeView, localise, observe};
 use crate::ledger::{Coverage, Ledger};
-use crate::model::{Finding, RunEnd, Severity, Verdict};
+use crate::model::{CannotTell, Finding, NodeFacts, NodeName, RunEnd, Severity, Verdict};
 
 /// What is to be said of a run.
 #[derive(Debug, Clone)]
 pub struct Judgement {
     /// Findings, the worst first.
     pub findings: Vec<Finding>,
+    /// What a rule would have looked at and could not: neither found nor passed.
+    pub cannot_tell: Vec<CannotTell>,
     /// What was measured, and what was not.
     pub coverage: Coverage,
     /// The run in one word.
@@ -22,6 +24,7 @@ pub fn judge(ledger: &Ledger) -> Judgement {
     let Some(settings) = ledger.settings() else {
         return Judgement {
             findings: Vec::new(),
+            cannot_tell: Vec::new(),
             coverage,
             verdict: Verdict::CouldNotJudge,
         };
@@ -34,13 +37,22 @@ pub fn judge(ledger: &Ledger) -> Judgement {
         observations: &observations,
         localised,
     };
-    let findings = rules::findings(&context);
+    let Said {
+        findings,
+        cannot_tell,
+    } = rules::of_run(&context);
     let verdict = verdict(ledger, &findings, &coverage);
     Judgement {
         findings,
+        cannot_tell,
         coverage,
         verdict,
     }
+}
+
+/// What the facts of one node say, without a run: every active port counts.
+pub fn inspect(node: &NodeName, facts: &NodeFacts) -> Said {
+    rules::of_node_alone(&NodeView::alone(node, facts))
 }
 
 /// A proved fault stays proved whatever else could not be judged; without one, only a whole run

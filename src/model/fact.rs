@@ -75,6 +75,13 @@ impl<T> Fact<T> {
     }
 }
 
+impl<T> Default for Fact<T> {
+    /// Unknown: what older records, and surveys that had no reason to look, have nothing on.
+    fn default() -> Self {
+        Self::unknown("the survey of this node did not look for it")
+    }
+}
+
 impl<T: fmt::Display> fmt::Display for Fact<T> {
     /// The value, or `unknown (why)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

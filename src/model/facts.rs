@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Fact, Gbps, Gid, MemlockLimit, PciAddress, PcieTree};
 
 /// What a survey of one node found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeFacts {
     /// The node's own name for itself.
     pub hostname: Fact<String>,
@@ -22,17 +22,12 @@ pub struct NodeFacts {
     /// RDMA devices in the order of their names; unknown where the kernel shows none at all.
     pub rdma: Fact<Vec<RdmaDevice>>,
     /// The PCIe functions of RDMA devices and GPUs, and the bridges above them.
-    #[serde(default = "pcie_not_surveyed")]
+    #[serde(default)]
     pub pcie: Fact<PcieTree>,
 }
 
-/// For events that were recorded before there was such a survey.
-fn pcie_not_surveyed() -> Fact<PcieTree> {
-    Fact::unknown("the linerate that surveyed this node did not look at PCIe")
-}
-
 /// One RDMA device, as under /sys/class/infiniband.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RdmaDevice {
     /// Its name, such as `mlx5_0` or `rxe0`.
     pub name: String,
@@ -64,7 +59,7 @@ pub enum SoftwareRdma {
 }
 
 /// One port of an RDMA device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Port {
     /// Its number, from 1.
     pub number: u8,
@@ -90,7 +85,7 @@ pub struct Port {
 }
 
 /// A network interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Netdev {
     /// Its name.
     pub name: String,

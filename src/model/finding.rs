@@ -6,56 +6,64 @@ use serde::{Deserialize, Serialize};
 
 use super::{Gbps, NicId, NodeName, Rail};
 
-/// The kind of a finding. Its name in JSON is stable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// A NIC moves about half of what is expected, or less, with every partner.
-    HalfBandwidth,
-    /// A NIC moves clearly less than expected with every partner.
-    DegradedBandwidth,
-    /// A pair is slow, and which of its ends is the cause cannot be told.
-    SlowPair,
-    /// Two NICs that are each good with others are slow with each other.
-    SlowPath,
-    /// Every NIC of a rail is below what is expected.
-    RailBelowExpected,
-    /// No line rate is known, so that only deviants can be told.
-    LineRateUnknown,
-    /// More was measured than the link can carry: facts or path are not what they seem.
-    AboveExpected,
-    /// The bytes that landed are not those that were sent.
-    CorruptData,
-    /// A probe between two nodes that answer could not be made to work.
-    ProbeFailed,
-    /// A node could not be reached, or was lost.
-    NodeLost,
-    /// A rail has no usable NIC on a node.
-    NoNic,
-    /// A NIC's port carries no traffic.
-    PortDown,
-    /// The PCIe links above a NIC run below what they are capable of, or carry less than its line.
-    PcieLink,
+/// Each rule once: its doc comment, its variant and the name that JSON and `linerate explain` know.
+macro_rules! rules {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// The kind of a finding. Its name in JSON is stable.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum Rule {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $variant,)+
+        }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The name used in JSON.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
 }
 
-impl Rule {
-    /// The name used in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::HalfBandwidth => "half-bandwidth",
-            Self::DegradedBandwidth => "degraded-bandwidth",
-            Self::SlowPair => "slow-pair",
-            Self::SlowPath => "slow-path",
-            Self::RailBelowExpected => "rail-below-expected",
-            Self::LineRateUnknown => "line-rate-unknown",
-            Self::AboveExpected => "above-expected",
-            Self::CorruptData => "corrupt-data",
-            Self::ProbeFailed => "probe-failed",
-            Self::NodeLost => "node-lost",
-            Self::NoNic => "no-nic",
-            Self::PortDown => "port-down",
-            Self::PcieLink => "pcie-link",
-        }
+rules! {
+    /// A NIC moves about half of what is expected, or less, with every partner.
+    HalfBandwidth = "half-bandwidth",
+    /// A NIC moves clearly less than expected with every partner.
+    DegradedBandwidth = "degraded-bandwidth",
+    /// A pair is slow, and which of its ends is the cause cannot be told.
+    SlowPair = "slow-pair",
+    /// Two NICs that are each good with others are slow with each other.
+    SlowPath = "slow-path",
+    /// Every NIC of a rail is below what is expected.
+    RailBelowExpected = "rail-below-expected",
+    /// No line rate is known, so that only deviants can be told.
+    LineRateUnknown = "line-rate-unknown",
+    /// More was measured than the link can carry: facts or path are not what they seem.
+    AboveExpected = "above-expected",
+    /// The bytes that landed are not those that were sent.
+    CorruptData = "corrupt-data",
+    /// A probe between two nodes that answer could not be made to work.
+    ProbeFailed = "probe-failed",
+    /// A node could not be reached, or was lost.
+    NodeLost = "node-lost",
+    /// A rail has no usable NIC on a node.
+    NoNic = "no-nic",
+    /// A NIC's port carries no traffic.
+    PortDown = "port-down",
+    /// The PCIe links above a NIC run below what they are capable of, or carry less than its line.
+    PcieLink = "pcie-link",
+}
+
+impl std::str::FromStr for Rule {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        let known = Self::ALL.iter().find(|rule| rule.name() == name);
+        known.copied().ok_or(())
     }
 }
 
@@ -73,6 +81,8 @@ pub enum Severity {
     Fault,
     /// Something could not be judged.
     NotJudged,
+    /// Costs bandwidth under some loads, or is a fault in waiting; does not change the verdict.
+    Warning,
     /// Worth knowing; does not change the verdict.
     Note,
 }
@@ -110,6 +120,22 @@ pub enum Subject {
     Pair(super::Pair),
     /// A whole rail.
     Rail(Rail),
+    /// A device of a node that plays no rail: a GPU, or a NIC that was looked at by itself.
+    Device(NodeName, String),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(node) => write!(f, "{node}"),
+            Self::NodeRail(node, rail) => write!(f, "{rail} of {node}"),
+            Self::Nic(nic, _, None) => write!(f, "{nic}"),
+            Self::Nic(nic, _, Some(direction)) => write!(f, "{nic} {direction}"),
+            Self::Pair(pair) => write!(f, "{pair}"),
+            Self::Rail(rail) => write!(f, "{rail}"),
+            Self::Device(node, device) => write!(f, "{device} of {node}"),
+        }
+    }
 }
 
 /// One observation that a finding rests on.
@@ -144,6 +170,17 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// What to do about it.
     pub remedy: String,
+}
+
+/// Something that a rule would have looked at and could not: neither found nor passed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CannotTell {
+    /// The rule.
+    pub rule: Rule,
+    /// Whom it would have been about.
+    pub subject: Subject,
+    /// Why it cannot be told, to follow "because".
+    pub why: String,
 }
 
 /// The run in one word. Its number is the process's exit code.

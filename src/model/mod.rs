@@ -20,7 +20,7 @@ pub use fact::Fact;
 pub use facts::{
     GidEntry, GidType, LinkLayer, Netdev, NodeFacts, Port, PortState, RdmaDevice, SoftwareRdma,
 };
-pub use finding::{Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
+pub use finding::{CannotTell, Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
 pub use gid::Gid;
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
 pub use pcie::{

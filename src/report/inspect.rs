@@ -6,16 +6,64 @@ mod pcie;
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use serde::Serialize;
+use serde_json::Value;
+
+use super::json::REPORT_SCHEMA;
+use super::text::Style;
+use crate::judge::Said;
 use crate::model::{
     Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice, SoftwareRdma,
     is_treacherous,
 };
 
-/// Writes what `linerate inspect` prints.
+/// Writes what `linerate inspect` prints: the facts, then what the rules say of them.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn text(facts: &NodeFacts, out: &mut dyn Write) -> io::Result<()> {
+pub fn text(facts: &NodeFacts, said: &Said, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    write_facts(facts, out)?;
+    for finding in &said.findings {
+        writeln!(out)?;
+        super::text::show(finding, style, out)?;
+    }
+    super::text::cannot_tell(&said.cannot_tell, style, out)
+}
+
+/// Writes the same as one JSON document.
+///
+/// # Errors
+/// Those of `out`.
+pub fn json(facts: &NodeFacts, said: &Said, out: &mut dyn Write) -> io::Result<()> {
+    let document = Document {
+        schema: REPORT_SCHEMA,
+        linerate: env!("CARGO_PKG_VERSION"),
+        facts,
+        paths: pcie::paths(facts),
+        findings: said.findings.iter().map(super::json::finding).collect(),
+        cannot_tell: said
+            .cannot_tell
+            .iter()
+            .map(super::json::cannot_tell)
+            .collect(),
+    };
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    linerate: &'static str,
+    #[serde(flatten)]
+    facts: &'a NodeFacts,
+    /// What lies between each GPU or NIC and each other.
+    paths: Vec<Value>,
+    findings: Vec<Value>,
+    cannot_tell: Vec<Value>,
+}
+
+pub(super) fn write_facts(facts: &NodeFacts, out: &mut dyn Write) -> io::Result<()> {
     let mut page = Page { out };
     node(&mut page, facts)?;
     let tree = pcie::tree(&mut page, facts)?;
@@ -277,7 +325,7 @@ mod tests {
 
     fn print(facts: &NodeFacts) -> String {
         let mut out = Vec::new();
-        text(facts, &mut out).unwrap();
+        write_facts(facts, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -427,7 +475,7 @@ mod tests {
         device.name = "mlx5\u{1b}[2J\n".into();
         device.unread = vec!["\u{9b}31m\r".into()];
         let printed = print(&node(known(vec![device])));
-        assert!(!printed.contains(|c: char| is_treacherous(c) && c != '\n'));
+        assert!(!printed.contains(|c: char| c.is_control() && c != '\n'));
         assert_eq!(printed.matches("mlx5").count(), 2, "{printed}");
         assert!(printed.contains("mlx5\u{fffd}[2J\u{fffd}"), "{printed}");
     }

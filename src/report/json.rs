@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::judge::{Judgement, expected};
 use crate::ledger::{Ledger, Node, NodeState, PairState, PairSummary};
-use crate::model::{Direction, Finding, NicId, NodeName, Outcome, Rail, RunEnd, Subject, Verdict};
+use crate::model::{
+    CannotTell, Direction, Finding, NicId, NodeName, Outcome, Rail, RunEnd, Subject, Verdict,
+};
 
 /// Version of the report's shape.
 pub const REPORT_SCHEMA: u32 = 1;
@@ -23,6 +25,7 @@ struct Report<'a> {
     settings: Option<&'a crate::model::RunSettings>,
     coverage: Value,
     findings: Vec<Value>,
+    cannot_tell: Vec<Value>,
     nodes: Vec<Value>,
     pairs: Vec<Value>,
 }
@@ -41,6 +44,7 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         settings: ledger.settings(),
         coverage: coverage(judgement),
         findings: judgement.findings.iter().map(finding).collect(),
+        cannot_tell: judgement.cannot_tell.iter().map(cannot_tell).collect(),
         nodes: ledger.nodes().map(node).collect(),
         pairs: ledger
             .pairs()
@@ -71,6 +75,8 @@ fn coverage(judgement: &Judgement) -> Value {
 struct Who<'a> {
     node: Option<&'a NodeName>,
     nic: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<&'a str>,
     port: Option<u8>,
     rail: Option<Rail>,
     direction: Option<Direction>,
@@ -109,12 +115,17 @@ impl<'a> From<&'a Subject> for Who<'a> {
                 rail: Some(*rail),
                 ..nobody
             },
+            Subject::Device(node, device) => Self {
+                node: Some(node),
+                device: Some(device),
+                ..nobody
+            },
         }
     }
 }
 
-fn finding(finding: &Finding) -> Value {
-    let mut value = json!({
+pub(super) fn finding(finding: &Finding) -> Value {
+    let value = json!({
         "rule": finding.rule,
         "severity": finding.severity,
         "says": finding.says,
@@ -125,7 +136,17 @@ fn finding(finding: &Finding) -> Value {
         "evidence": finding.evidence,
         "remedy": finding.remedy,
     });
-    let who = serde_json::to_value(Who::from(&finding.subject));
+    with_subject(value, &finding.subject)
+}
+
+/// What a rule would have looked at and could not.
+pub(super) fn cannot_tell(entry: &CannotTell) -> Value {
+    let value = json!({"rule": entry.rule, "why": entry.why});
+    with_subject(value, &entry.subject)
+}
+
+fn with_subject(mut value: Value, subject: &Subject) -> Value {
+    let who = serde_json::to_value(Who::from(subject));
     if let (Value::Object(fields), Ok(Value::Object(who))) = (&mut value, who) {
         fields.extend(who);
     }

@@ -1,8 +1,10 @@
 //! Reports: one small file for each format, all from the same ledger and judgement.
 
+mod explain;
 pub mod inspect;
 mod json;
 mod text;
 
+pub use explain::{explain, rules};
 pub use json::{REPORT_SCHEMA, json};
 pub use text::{Style, text};

@@ -5,10 +5,13 @@ use std::io::{self, Write};
 
 use crate::judge::{Judgement, Observation, observe};
 use crate::ledger::{Ledger, NodeState, PairState};
-use crate::model::{Finding, NodeName, Rail, RunEnd, Severity, Verdict};
+use crate::model::{CannotTell, Finding, NodeName, Rail, Rule, RunEnd, Severity, Verdict};
 
 /// Columns of a table of rates on a page; more receivers are summed up as the worst.
 const MAX_COLUMNS: usize = 8;
+
+/// Of those that one reason is about, so many are named.
+const MOST_NAMED: usize = 3;
 
 /// How the text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +23,7 @@ pub struct Style {
 }
 
 impl Style {
-    fn paint(self, code: &str, text: &str) -> String {
+    pub(super) fn paint(self, code: &str, text: &str) -> String {
         if self.color {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
@@ -46,6 +49,7 @@ pub fn text(
     }
     rails(ledger, out)?;
     coverage(ledger, judgement, style, out)?;
+    cannot_tell(&judgement.cannot_tell, style, out)?;
     match ledger.settings() {
         Some(settings) => writeln!(out, "\nSeed of the schedule: {}", settings.seed),
         None => Ok(()),
@@ -92,10 +96,11 @@ fn headline(
     }
 }
 
-fn show(finding: &Finding, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn show(finding: &Finding, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let (mark, code) = match finding.severity {
         Severity::Fault => ("FAULT", "1;31"),
         Severity::NotJudged => ("NOT JUDGED", "1;33"),
+        Severity::Warning => ("WARNING", "1;33"),
         Severity::Note => ("NOTE", "1"),
     };
     writeln!(out, "{} {}", style.paint(code, mark), finding.rule)?;
@@ -118,8 +123,41 @@ fn show(finding: &Finding, style: Style, out: &mut dyn Write) -> io::Result<()> 
     paragraph(out, style, "  What to do: ", "    ", &finding.remedy)
 }
 
+/// The rules that lacked their facts, each reason once with the number of those it is about.
+pub(super) fn cannot_tell(
+    entries: &[CannotTell],
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let mut groups: BTreeMap<(Rule, &str), Vec<String>> = BTreeMap::new();
+    for entry in entries {
+        let who = entry.subject.to_string();
+        groups
+            .entry((entry.rule, &entry.why))
+            .or_default()
+            .push(who);
+    }
+    writeln!(out, "\nCannot tell ({} checks):", entries.len())?;
+    for ((rule, why), who) in groups {
+        let shown = match who.len() {
+            n if n > MOST_NAMED => format!(
+                "{} and {} more",
+                who[..MOST_NAMED].join(", "),
+                n - MOST_NAMED
+            ),
+            _ => who.join(", "),
+        };
+        let text = format!("{rule}, {shown}: because {why}");
+        paragraph(out, style, "  - ", "    ", &text)?;
+    }
+    Ok(())
+}
+
 /// Writes words wrapped to the width, the first line behind `first`, the others behind `rest`.
-fn paragraph(
+pub(super) fn paragraph(
     out: &mut dyn Write,
     style: Style,
     first: &str,

@@ -1,12 +1,35 @@
 //! A NIC that sends or receives well below what is expected, with every partner.
 
-use super::{Context, evidence, measured, names, plain, whole};
+use super::{About, Context, evidence, measured, names, plain, whole};
 use crate::judge::cause::explain;
 use crate::judge::{End, Observation};
-use crate::model::{Direction, Evidence, Finding, NodeName, Rule, Severity, Subject};
+use crate::model::{Direction, Evidence, Finding, NicId, NodeName, Rule, Severity, Subject};
 
 /// Observations of a kind that are shown; the sentence counts them all.
 const SHOWN: usize = 4;
+
+pub(super) const HALF: About = About {
+    rule: Rule::HalfBandwidth,
+    means: "A NIC sends or receives at about half of what is expected, or less, with every partner: the \
+            classic silent loss. Where the survey explains it (a PCIe link at x8) the finding names the cause.",
+    detected: DETECTED,
+    remedy: REMEDY,
+};
+
+pub(super) const DEGRADED: About = About {
+    rule: Rule::DegradedBandwidth,
+    means: "A NIC sends or receives clearly below what is expected with every partner, yet well above half.",
+    detected: DETECTED,
+    remedy: REMEDY,
+};
+
+const DETECTED: &str = "RDMA-write probes with every partner: the best of them is below `half_below` \
+                        (or `degraded_below`) of line rate times payload share, or of what the rail's best \
+                        reach; at least two were low, one of them against a partner proved good with others.";
+
+const REMEDY: &str = "Compare LnkSta with LnkCap of the NIC and of every bridge above it (lspci -vv), its \
+                      speed (ibstat or ethtool) and its error counters; then reseat or swap cable and \
+                      transceiver, and look for a rate limit on the switch port.";
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     context
@@ -15,6 +38,19 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
         .iter()
         .map(|(end, lows)| finding(context, end, lows))
         .collect()
+}
+
+/// Whether a measured shortfall of the NIC names its PCIe link as the cause.
+pub(super) fn names_pcie(context: &Context<'_>, nic: &NicId) -> bool {
+    let accused = context.localised.accused.iter();
+    let mut mine = accused.filter(|(end, _)| end.nic == *nic);
+    mine.any(|(end, lows)| {
+        let explained = |seen: &&Observation<'_>| {
+            let expected = seen.expected.value().copied();
+            expected.and_then(|whole| explain(context.ledger, end, seen.rate, whole))
+        };
+        lows.iter().any(|seen| explained(seen).is_some())
+    })
 }
 
 fn finding(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Finding {

@@ -1,7 +1,14 @@
 //! Bytes that landed are not the bytes that were sent, or nobody could look.
 
-use super::{Context, plain};
+use super::{About, Context, plain};
 use crate::model::{Evidence, Fact, Finding, Outcome, Rule, Severity, Subject, Verification};
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::CorruptData,
+    means: "The bytes that landed in the target's memory are not those that the initiator sent.",
+    detected: "After every RDMA write the target compares its whole buffer with the pattern of the probe. Where it could not look, that is said and the run is no pass.",
+    remedy: "Take the NICs out of use until their memory, firmware and PCIe error counters (AER) are checked.",
+};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     context.ledger.probes().filter_map(finding).collect()

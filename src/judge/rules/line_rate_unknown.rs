@@ -2,8 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{Context, plain};
+use super::{About, Context, plain};
 use crate::model::{Evidence, Finding, Rule, Severity, Subject};
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::LineRateUnknown,
+    means: "Nobody states what the links of a rail carry, as with software RDMA: NICs were compared with each other only, and a rail slow as a whole would look well.",
+    detected: "The port's rate in sysfs is missing, nothing, or made up by a software device, and [expect] has no line_rate.",
+    remedy: "State `line_rate` under [expect], as in line_rate = \"400 Gb/s\".",
+};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut seen = BTreeSet::new();

@@ -1,21 +1,25 @@
 //! One file for each kind of finding, and what they share.
 
+mod about;
 mod above_expected;
 mod bandwidth;
 mod corrupt_data;
 mod line_rate_unknown;
 mod no_nic;
+mod node;
 mod node_lost;
-mod pcie_link;
 mod port_down;
 mod probe_failed;
 mod rail_below_expected;
+mod siblings;
 mod slow_pair;
 mod slow_path;
 
-use super::{Localised, Observation};
+pub use about::{About, about};
+
+use super::{Localised, NodeView, Observation};
 use crate::ledger::Ledger;
-use crate::model::{Evidence, Expect, Finding, NodeName, Subject};
+use crate::model::{CannotTell, Evidence, Expect, Finding, NodeName, Rule, Severity, Subject};
 
 /// What a rule may look at.
 pub(super) struct Context<'a> {
@@ -25,30 +29,130 @@ pub(super) struct Context<'a> {
     pub(super) localised: Localised<'a>,
 }
 
-/// Everything there is to say, the worst first.
-pub(super) fn findings(context: &Context<'_>) -> Vec<Finding> {
-    let rules: [fn(&Context<'_>) -> Vec<Finding>; 12] = [
-        node_lost::check,
-        no_nic::check,
-        port_down::check,
-        corrupt_data::check,
-        bandwidth::check,
-        pcie_link::check,
-        slow_pair::check,
-        slow_path::check,
-        rail_below_expected::check,
-        above_expected::check,
-        probe_failed::check,
-        line_rate_unknown::check,
-    ];
-    let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(context)).collect();
-    let share = |finding: &Finding| finding.ratio.unwrap_or(0.0);
-    findings.sort_by(|a, b| {
-        a.severity
-            .cmp(&b.severity)
-            .then(share(a).total_cmp(&share(b)))
+/// What the rules say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Said {
+    /// What is wrong, the worst first.
+    pub findings: Vec<Finding>,
+    /// What a rule would have looked at and could not.
+    pub cannot_tell: Vec<CannotTell>,
+}
+
+impl Said {
+    fn cannot_tell(&mut self, rule: Rule, subject: Subject, why: impl Into<String>) {
+        let why = why.into();
+        self.cannot_tell.push(CannotTell { rule, subject, why });
+    }
+
+    fn sort(mut self) -> Self {
+        let share = |finding: &Finding| finding.ratio.unwrap_or(0.0);
+        self.findings.sort_by(|a, b| {
+            a.severity
+                .cmp(&b.severity)
+                .then(share(a).total_cmp(&share(b)))
+        });
+        self.cannot_tell.sort();
+        self.cannot_tell.dedup();
+        self
+    }
+}
+
+/// A rule on a run: what was measured, and what went wrong on the way.
+struct RunRule {
+    about: &'static [About],
+    check: fn(&Context<'_>) -> Vec<Finding>,
+}
+
+/// All of them, in the order in which their findings are told.
+const RUN_RULES: &[RunRule] = &[
+    RunRule {
+        about: &[node_lost::ABOUT],
+        check: node_lost::check,
+    },
+    RunRule {
+        about: &[no_nic::ABOUT],
+        check: no_nic::check,
+    },
+    RunRule {
+        about: &[port_down::ABOUT],
+        check: port_down::check,
+    },
+    RunRule {
+        about: &[corrupt_data::ABOUT],
+        check: corrupt_data::check,
+    },
+    RunRule {
+        about: &[bandwidth::HALF, bandwidth::DEGRADED],
+        check: bandwidth::check,
+    },
+    RunRule {
+        about: &[slow_pair::ABOUT],
+        check: slow_pair::check,
+    },
+    RunRule {
+        about: &[slow_path::ABOUT],
+        check: slow_path::check,
+    },
+    RunRule {
+        about: &[rail_below_expected::ABOUT],
+        check: rail_below_expected::check,
+    },
+    RunRule {
+        about: &[above_expected::ABOUT],
+        check: above_expected::check,
+    },
+    RunRule {
+        about: &[probe_failed::ABOUT],
+        check: probe_failed::check,
+    },
+    RunRule {
+        about: &[line_rate_unknown::ABOUT],
+        check: line_rate_unknown::check,
+    },
+];
+
+/// The texts on all rules.
+fn everything() -> Vec<&'static About> {
+    let run = RUN_RULES.iter().flat_map(|rule| rule.about);
+    let node = node::RULES.iter().flat_map(|rule| rule.about);
+    let siblings = siblings::RULES.iter().flat_map(|rule| rule.about);
+    run.chain(node).chain(siblings).collect()
+}
+
+/// Everything there is to say of a run, the worst first.
+pub(super) fn of_run(context: &Context<'_>) -> Said {
+    let mut said = Said::default();
+    for rule in RUN_RULES {
+        said.findings.extend((rule.check)(context));
+    }
+    let nodes = NodeView::of_run(context.ledger);
+    for node in &nodes {
+        of_node(node, &mut said);
+    }
+    for rule in siblings::RULES {
+        (rule.check)(&nodes, &mut said);
+    }
+    // What a measured shortfall already names as its cause is not told a second time.
+    said.findings.retain(|finding| match &finding.subject {
+        Subject::Nic(nic, ..) if finding.rule == Rule::PcieLink => {
+            !bandwidth::names_pcie(context, nic)
+        }
+        _ => true,
     });
-    findings
+    said.sort()
+}
+
+/// Everything that the facts of a node by itself say.
+pub(super) fn of_node_alone(node: &NodeView<'_>) -> Said {
+    let mut said = Said::default();
+    of_node(node, &mut said);
+    said.sort()
+}
+
+fn of_node(node: &NodeView<'_>, said: &mut Said) {
+    for rule in node::RULES {
+        (rule.check)(node, said);
+    }
 }
 
 /// What a share of an observation is a share of: nobody's expectation where none is known.
@@ -92,8 +196,8 @@ fn names<'n>(nodes: impl IntoIterator<Item = &'n NodeName>) -> String {
 
 /// A finding without a measurement.
 fn plain(
-    rule: crate::model::Rule,
-    severity: crate::model::Severity,
+    rule: Rule,
+    severity: Severity,
     subject: Subject,
     says: String,
     evidence: Vec<Evidence>,

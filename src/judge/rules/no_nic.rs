@@ -2,8 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, plain};
+use super::{About, Context, plain};
 use crate::model::{Finding, NodeName, Rail, Rule, Severity, Subject};
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::NoNic,
+    means: "A rail has no NIC on this node: the device is missing, its port is down, or the rules of [rails] match nothing there.",
+    detected: "The RDMA devices under /sys/class/infiniband, held against [rails] of the cluster file.",
+    remedy: "Check the device and its driver on the node (linerate inspect), and [rails] in the configuration.",
+};
 
 /// Rails of a node that lack a NIC for one reason are one finding: a node without any RDMA device is.
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {

@@ -1,7 +1,14 @@
 //! A NIC whose port carries no traffic.
 
-use super::{Context, plain};
+use super::{About, Context, plain};
 use crate::model::{Evidence, Finding, PortState, Rule, Severity, Subject};
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::PortDown,
+    means: "The port of a NIC that plays a rail is not ACTIVE: no traffic goes through it. Ports that play no rail may be down: nobody uses them.",
+    detected: "state and phys_state below /sys/class/infiniband/DEV/ports/N.",
+    remedy: "Check cable, transceiver and switch port, and that the interface is up; on InfiniBand in INIT, that a subnet manager runs.",
+};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let down = context.ledger.rail_nics().filter_map(|(rail, _, nic)| {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Context, names, plain};
+use super::{About, Context, names, plain};
 use crate::ledger::PairState;
 use crate::model::{Evidence, Finding, NODE_LOST, NodeName, Pair, Rule, Severity, Subject};
 
@@ -13,6 +13,13 @@ struct Group<'a> {
     pairs: Vec<&'a Pair>,
     devices: BTreeSet<&'a str>,
 }
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::ProbeFailed,
+    means: "A probe between two nodes that both answer could not be made to work: memory that cannot be registered, queue pairs that do not connect, a peer that does not acknowledge.",
+    detected: "The error of the verbs call or completion, with what it means; pairs that fail for one reason are told once.",
+    remedy: "Put right what the message names, then run again.",
+};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let pairs = context.ledger.pairs();

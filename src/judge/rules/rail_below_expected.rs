@@ -1,7 +1,14 @@
 //! A rail on which nothing is good: the fault is not in a NIC.
 
-use super::{Context, evidence, measured, plain, whole};
+use super::{About, Context, evidence, measured, plain, whole};
 use crate::model::{Finding, Rule, Severity, Subject};
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::RailBelowExpected,
+    means: "No pair of a rail reaches what is expected: what its NICs share is slow, or the expectation is wrong. It is never normalised away by comparing the NICs with each other.",
+    detected: "The best pair of the rail is below `degraded_below` of line rate times payload share.",
+    remedy: "Look at what the rail's NICs share (switch, MTU, firmware, rate limit, flow control), or correct line_rate.",
+};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let finding = |(rail, _): (&crate::model::Rail, &f64)| {

@@ -1,7 +1,14 @@
 //! A slow pair of which it cannot be told whether the sender or the receiver is the cause.
 
-use super::{Context, evidence, measured, plain, whole};
+use super::{About, Context, evidence, measured, plain, whole};
 use crate::model::{Finding, Rule, Severity, Subject};
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::SlowPair,
+    means: "Data from one NIC to another is slow, and neither end was seen to be good with somebody else: which of them is the cause cannot be told.",
+    detected: "The best of up to three RDMA-write probes of the pair is below `degraded_below` of what is expected, and localisation has no proved partner.",
+    remedy: "Add a third node to the run, or look at both NICs: link speed and width, PCIe, cable.",
+};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let finding = |seen: &&crate::judge::Observation<'_>| {

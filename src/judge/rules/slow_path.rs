@@ -1,7 +1,14 @@
 //! Two NICs that are good with others and slow with each other.
 
-use super::{Context, evidence, measured, plain, whole};
+use super::{About, Context, evidence, measured, plain, whole};
 use crate::model::{Finding, Rule, Severity, Subject};
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::SlowPath,
+    means: "Two NICs that are each good with others are slow with each other: the path between them, or something that came and went.",
+    detected: "The pair is below `degraded_below` of what is expected in up to three probes, while its sender and its receiver reach it with other partners.",
+    remedy: "Run again: if it stays, look at the switches and inter-switch links between the two.",
+};
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let finding = |seen: &&crate::judge::Observation<'_>| {

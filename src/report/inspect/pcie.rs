@@ -2,6 +2,8 @@
 
 use std::io;
 
+use serde_json::{Value, json};
+
 use super::{Page, Summary, alone};
 use crate::model::{
     AcsControl, Fact, Iommu, LinkState, NodeFacts, PciAddress, PciFunction, PciRole, PcieTree,
@@ -46,6 +48,26 @@ pub(super) fn nic(page: &mut Page<'_>, tree: &PcieTree, address: &PciAddress) ->
 }
 
 /// The GPUs, each with its way up, and the matrix of GPUs and NICs.
+/// The path class of every pair of GPUs and NICs, for programs.
+pub(super) fn paths(facts: &NodeFacts) -> Vec<Value> {
+    let (Some(tree), Some(rdma)) = (facts.pcie.value(), facts.rdma.value()) else {
+        return Vec::new();
+    };
+    let matrix = affinity(tree, rdma);
+    let mut paths = Vec::new();
+    for (a, from) in matrix.endpoints.iter().enumerate() {
+        for (b, to) in matrix.endpoints.iter().enumerate().skip(a + 1) {
+            let mut path = json!({"from": from.name, "to": to.name});
+            match &matrix.classes[a][b] {
+                Ok(class) => path["class"] = json!(class.to_string()),
+                Err(why) => path["unknown"] = json!(why),
+            }
+            paths.push(path);
+        }
+    }
+    paths
+}
+
 pub(super) fn gpus_and_affinity(
     page: &mut Page<'_>,
     facts: &NodeFacts,
@@ -310,14 +332,13 @@ fn legend(page: &mut Page<'_>, affinity: &Affinity) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text;
     use super::*;
     use crate::model::PcieLink;
     use crate::model::testing::pcie::{TwoSockets, address, flat};
 
     fn print(facts: &NodeFacts) -> String {
         let mut out = Vec::new();
-        text(facts, &mut out).unwrap();
+        crate::report::inspect::write_facts(facts, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 

@@ -1,59 +1,69 @@
 //! A NIC whose way to memory is narrower than its line: the classic half.
 
-use super::{Context, plain};
-use crate::judge::cause::{degraded, evidence, explain, in_words, limit, share_of};
-use crate::judge::expected::line_rate;
-use crate::model::{Direction, Finding, Gbps, NicId, Rail, Rule, Severity, Subject};
+use super::Said;
+use crate::judge::cause::{degraded, evidence, in_words, limit, share_of};
+use crate::judge::rules::{About, plain};
+use crate::judge::{NicView, NodeView};
+use crate::model::{Direction, Fact, Finding, Gbps, PcieTree, Rule, Severity};
+use crate::topology::PcieLimit;
 
-pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
-    let nics = context.ledger.rail_nics();
-    let nics = nics.filter_map(|(rail, _, nic)| Some((rail, nic.value()?)));
-    nics.filter(|(_, nic)| !is_explained(context, nic))
-        .filter_map(|(rail, nic)| {
-            narrow(context, rail, nic).or_else(|| trained_down(context, rail, nic))
-        })
-        .collect()
-}
+pub(super) const ABOUT: About = About {
+    rule: Rule::PcieLink,
+    means: "A PCIe link above the NIC trained at fewer lanes or a lower speed than both of its ends are \
+            capable of, or the slot carries less than the NIC's line. A Gen5 x16 card in x8 moves about \
+            230 of 400 Gb/s; nothing reports an error.",
+    detected: "current_link_speed, current_link_width and their maxima of every hop from the NIC up to the \
+               root (/sys/bus/pci/devices), with Max_Payload_Size for the packet headers. A fault where \
+               the narrowest hop carries less than the line rate, a note where the line still fits \
+               through. Cannot be told where the tree is hidden by a hypervisor, or a hop states no speed.",
+    remedy: REMEDY,
+};
 
-/// Whether the NIC's measured shortfall already names its PCIe link.
-fn is_explained(context: &Context<'_>, nic: &NicId) -> bool {
-    let mut accused = context
-        .localised
-        .accused
-        .iter()
-        .filter(|(end, _)| end.nic == *nic);
-    accused.any(|(end, lows)| {
-        lows.iter().any(|seen| {
-            let expected = seen.expected.value().copied();
-            expected
-                .is_some_and(|expected| explain(context.ledger, end, seen.rate, expected).is_some())
-        })
-    })
+pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
+    for nic in &node.nics {
+        let tree = match &node.facts.pcie {
+            Fact::Known { value, .. } => value,
+            Fact::Unknown { why } => {
+                said.cannot_tell(Rule::PcieLink, nic.subject(None), why);
+                continue;
+            }
+        };
+        let Some(limit) = limit(tree, nic.device) else {
+            // Software RDMA on no PCI function has no link that could be narrow.
+            if nic.device.software.is_none() {
+                let why = "the tree shows no link above it whose speed and width are known";
+                said.cannot_tell(Rule::PcieLink, nic.subject(None), why);
+            }
+            continue;
+        };
+        let found = narrow(nic, &limit).or_else(|| trained_down(nic, tree, &limit));
+        said.findings.extend(found);
+    }
 }
 
 /// The links let less through than the line carries.
-fn narrow(context: &Context<'_>, rail: Rail, nic: &NicId) -> Option<Finding> {
-    let limit = limit(context.ledger, nic)?;
-    let line = line_rate(context.ledger, nic);
+fn narrow(nic: &NicView<'_>, limit: &PcieLimit) -> Option<Finding> {
+    let line = &nic.line;
     let most = Gbps(limit.send.0.min(limit.receive.0));
     let share = most.share_of(*line.value()?)?;
-    if share >= context.expect.degraded_below {
+    if share >= DEGRADED_BELOW {
         return None;
     }
     let (tx, rx) = (
-        share_of(&limit, Direction::Tx),
-        share_of(&limit, Direction::Rx),
+        share_of(limit, Direction::Tx),
+        share_of(limit, Direction::Rx),
     );
     let says = format!(
-        "NIC {nic} ({rail}) can send {tx} and receive {rx} at the most, of a line rate of {line}. {}.",
+        "{} can send {tx} and receive {rx} at the most, of a line rate of {line}. {}.",
+        nic.in_words(),
         in_words(&limit.narrowest)
     );
     let finding = plain(
         Rule::PcieLink,
         Severity::Fault,
-        Subject::Nic(nic.clone(), rail, None),
+        nic.subject(None),
         says,
-        vec![evidence(&limit.narrowest, nic)],
+        vec![evidence(&limit.narrowest, &nic.id)],
         REMEDY,
     );
     // The limit is computed: it is no measurement, and not shown as one.
@@ -66,27 +76,27 @@ fn narrow(context: &Context<'_>, rail: Rail, nic: &NicId) -> Option<Finding> {
 }
 
 /// A link runs below what its ends are capable of, yet the line fits through, or is not known.
-fn trained_down(context: &Context<'_>, rail: Rail, nic: &NicId) -> Option<Finding> {
-    let links = degraded(context.ledger, nic);
+fn trained_down(nic: &NicView<'_>, tree: &PcieTree, limit: &PcieLimit) -> Option<Finding> {
+    let links = degraded(tree, nic.device);
     let first = links.first()?;
-    let line = line_rate(context.ledger, nic);
-    let most = limit(context.ledger, nic).map(|limit| Gbps(limit.send.0.min(limit.receive.0)));
-    let enough = match (line.value(), most) {
-        (Some(line), Some(most)) if most >= *line => {
-            format!("It still carries the line rate of {line}.")
-        }
-        (Some(line), Some(most)) => format!("It carries {most} of the line rate of {line}."),
-        _ => "Whether that limits it cannot be told: its line rate is unknown.".to_owned(),
+    let most = Gbps(limit.send.0.min(limit.receive.0));
+    let enough = match nic.line.value() {
+        Some(line) if most >= *line => format!("It still carries the line rate of {line}."),
+        Some(line) => format!("It carries {most} of the line rate of {line}."),
+        None => "Whether that limits it cannot be told: its line rate is unknown.".to_owned(),
     };
     Some(plain(
         Rule::PcieLink,
         Severity::Note,
-        Subject::Nic(nic.clone(), rail, None),
-        format!("NIC {nic} ({rail}): {}. {enough}", in_words(first)),
-        links.iter().map(|link| evidence(link, nic)).collect(),
+        nic.subject(None),
+        format!("{}: {}. {enough}", nic.in_words(), in_words(first)),
+        links.iter().map(|link| evidence(link, &nic.id)).collect(),
         REMEDY,
     ))
 }
+
+/// A way to memory with less than this share of the line is a fault.
+const DEGRADED_BELOW: f64 = 0.85;
 
 const REMEDY: &str = "Reseat the card and riser, compare with a sibling node's slot, look at the BIOS setting of the \
                       slot (speed, bifurcation) and at the kernel log for \"available PCIe bandwidth, limited by\".";

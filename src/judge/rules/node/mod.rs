@@ -1,0 +1,20 @@
+//! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
+
+mod pcie_link;
+
+use super::{About, Said};
+use crate::judge::NodeView;
+
+/// A rule on the facts of one node.
+pub(super) struct NodeRule {
+    /// What it is about; a file may hold several kinds of finding.
+    pub about: &'static [About],
+    /// Looks at a node.
+    pub check: fn(&NodeView<'_>, &mut Said),
+}
+
+/// All of them, in the order in which their findings are told.
+pub(super) const RULES: &[NodeRule] = &[NodeRule {
+    about: &[pcie_link::ABOUT],
+    check: pcie_link::check,
+}];

@@ -1,0 +1,105 @@
+//! A node as the rules see it that need no traffic: its facts, and the NICs that count.
+
+use super::expected::line_rate_of;
+use crate::ledger::Ledger;
+use crate::model::{
+    Direction, Fact, Gbps, NicId, NodeFacts, NodeName, Port, PortState, Rail, RdmaDevice, Subject,
+};
+
+/// One node.
+pub(crate) struct NodeView<'a> {
+    /// What its survey found.
+    pub facts: &'a NodeFacts,
+    /// The NICs that play a rail; without a run, those whose port is active.
+    pub nics: Vec<NicView<'a>>,
+}
+
+/// One port of one of its NICs.
+pub(crate) struct NicView<'a> {
+    /// Which.
+    pub id: NicId,
+    /// The rail it plays; `None` where there is no run.
+    pub rail: Option<Rail>,
+    /// Its device.
+    pub device: &'a RdmaDevice,
+    /// What its link carries.
+    pub line: Fact<Gbps>,
+}
+
+impl<'a> NodeView<'a> {
+    /// The surveyed nodes of a run, in the order of their names.
+    pub fn of_run(ledger: &'a Ledger) -> Vec<Self> {
+        let stated = ledger.settings().and_then(|s| s.expect.line_rate);
+        let nics = |name: &NodeName, facts: &'a NodeFacts| {
+            let mine = ledger.rail_nics().filter(|(_, node, _)| *node == name);
+            let known = mine.filter_map(|(rail, _, nic)| Some((rail, nic.value()?)));
+            known
+                .filter_map(|(rail, nic)| NicView::new(nic.clone(), Some(rail), facts, stated))
+                .collect()
+        };
+        let view = |(name, node): (&'a NodeName, &'a crate::ledger::Node)| {
+            let facts = node.facts.as_ref()?;
+            let nics = nics(name, facts);
+            Some(Self { facts, nics })
+        };
+        ledger.nodes().filter_map(view).collect()
+    }
+
+    /// A node by itself, every active port of it a NIC that counts.
+    pub fn alone(name: &'a NodeName, facts: &'a NodeFacts) -> Self {
+        let devices = facts.rdma.value().map_or(&[][..], Vec::as_slice);
+        let active = |port: &&Port| {
+            let state = port.state.value();
+            state.is_some_and(|s| matches!(s, PortState::Active | PortState::ActiveDefer))
+        };
+        let ports = devices.iter().flat_map(|device| {
+            let id = |port: &Port| NicId {
+                node: name.clone(),
+                device: device.name.clone(),
+                port: port.number,
+            };
+            device.ports.iter().filter(active).map(id)
+        });
+        let nics = ports.filter_map(|id| NicView::new(id, None, facts, None));
+        Self {
+            facts,
+            nics: nics.collect(),
+        }
+    }
+}
+
+impl<'a> NicView<'a> {
+    fn new(
+        id: NicId,
+        rail: Option<Rail>,
+        facts: &'a NodeFacts,
+        stated: Option<Gbps>,
+    ) -> Option<Self> {
+        let devices = facts.rdma.value()?;
+        let device = devices.iter().find(|device| device.name == id.device)?;
+        let port = device.ports.iter().find(|port| port.number == id.port)?;
+        let line = line_rate_of(&id, device, port, stated);
+        Some(Self {
+            id,
+            rail,
+            device,
+            line,
+        })
+    }
+
+    /// Whom a finding about it is about.
+    pub fn subject(&self, direction: Option<Direction>) -> Subject {
+        match self.rail {
+            Some(rail) => Subject::Nic(self.id.clone(), rail, direction),
+            None => Subject::Device(self.id.node.clone(), self.id.device.clone()),
+        }
+    }
+
+    /// `NIC mlx5_3 of node017 (rail 3)`, for the beginning of a sentence.
+    pub fn in_words(&self) -> String {
+        match self.rail {
+            Some(rail) => format!("NIC {} ({rail})", self.id),
+            None => format!("NIC {}", self.id),
+        }
+    }
+}
