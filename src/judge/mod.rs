@@ -16,4 +16,4 @@ pub use observe::{Observation, observe};
 pub use retest::retests;
 pub use rules::{About, Said, about};
 pub use verdict::{Judgement, inspect, judge};
-pub(crate) use view::{NicView, NodeView};
+pub use view::{NicView, NodeView};

@@ -3,11 +3,14 @@
 use super::expected::line_rate_of;
 use crate::ledger::Ledger;
 use crate::model::{
-    Direction, Fact, Gbps, NicId, NodeFacts, NodeName, Port, PortState, Rail, RdmaDevice, Subject,
+    Direction, Fact, Gbps, NicId, NodeFacts, NodeName, PciAddress, PcieTree, Port, PortState, Rail,
+    RdmaDevice, Subject,
 };
 
 /// One node.
-pub(crate) struct NodeView<'a> {
+pub struct NodeView<'a> {
+    /// Its name in the run.
+    pub name: &'a NodeName,
     /// What its survey found.
     pub facts: &'a NodeFacts,
     /// The NICs that play a rail; without a run, those whose port is active.
@@ -15,13 +18,15 @@ pub(crate) struct NodeView<'a> {
 }
 
 /// One port of one of its NICs.
-pub(crate) struct NicView<'a> {
+pub struct NicView<'a> {
     /// Which.
     pub id: NicId,
     /// The rail it plays; `None` where there is no run.
     pub rail: Option<Rail>,
     /// Its device.
     pub device: &'a RdmaDevice,
+    /// Its port.
+    pub port: &'a Port,
     /// What its link carries.
     pub line: Fact<Gbps>,
 }
@@ -40,7 +45,7 @@ impl<'a> NodeView<'a> {
         let view = |(name, node): (&'a NodeName, &'a crate::ledger::Node)| {
             let facts = node.facts.as_ref()?;
             let nics = nics(name, facts);
-            Some(Self { facts, nics })
+            Some(Self { name, facts, nics })
         };
         ledger.nodes().filter_map(view).collect()
     }
@@ -62,9 +67,25 @@ impl<'a> NodeView<'a> {
         });
         let nics = ports.filter_map(|id| NicView::new(id, None, facts, None));
         Self {
+            name,
             facts,
             nics: nics.collect(),
         }
+    }
+
+    /// Its PCIe tree, where it was read.
+    pub fn pcie(&self) -> Option<&'a PcieTree> {
+        self.facts.pcie.value()
+    }
+
+    /// The node as a whole.
+    pub fn subject(&self) -> Subject {
+        Subject::Node(self.name.clone())
+    }
+
+    /// A device of it that plays no rail, such as a GPU.
+    pub fn device(&self, device: impl Into<String>) -> Subject {
+        Subject::Device(self.name.clone(), device.into())
     }
 }
 
@@ -83,8 +104,14 @@ impl<'a> NicView<'a> {
             id,
             rail,
             device,
+            port,
             line,
         })
+    }
+
+    /// The function it sits on, where that is known.
+    pub fn pci(&self) -> Option<&'a PciAddress> {
+        self.device.pci.value()
     }
 
     /// Whom a finding about it is about.
