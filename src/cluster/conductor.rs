@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::fleet::{Fleet, FromNode};
 use super::round::{Action, Round, Seat};
-use crate::judge::retests;
+use crate::judge::{retests, wider};
 use crate::ledger::{Ledger, NodeState};
 use crate::model::{
     Event, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Port, ProbeId, Rail, Role,
@@ -331,6 +331,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             if let Ok(route) = self.route(&pair) {
                 planned.push(PlannedPair {
                     probe: ProbeId(self.next_probe),
+                    spec: wider(&self.ledger, &pair),
                     pair,
                     route,
                 });

@@ -373,7 +373,7 @@ fn prepare(seat: &Seat, role: Role, spec: &ProbeSpec) -> ToAgent {
     ToAgent::Prepare {
         probe: seat.planned.probe,
         role,
-        spec: spec.clone(),
+        spec: seat.planned.spec.as_ref().unwrap_or(spec).clone(),
         port,
         nonce: seat.nonce,
     }

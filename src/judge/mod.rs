@@ -13,7 +13,7 @@ mod view;
 pub use expected::{efficiency, expected};
 pub use localise::{End, Localised, Status, localise};
 pub use observe::{Observation, observe};
-pub use retest::retests;
+pub use retest::{retests, wider};
 pub use rules::{About, Said, about};
 pub use verdict::{Judgement, inspect, judge};
 pub use view::{NicView, NodeView};

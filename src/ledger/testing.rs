@@ -84,7 +84,12 @@ pub fn probed(probe: ProbeId, pair: Pair, rate: Option<f64>) -> Vec<Event> {
     vec![
         Event::RoundPlanned {
             round: probe.0 as u32,
-            pairs: vec![PlannedPair { probe, pair, route }],
+            pairs: vec![PlannedPair {
+                probe,
+                pair,
+                route,
+                spec: None,
+            }],
         },
         Event::ProbeStarted { probe },
         Event::ProbeEnded { probe, outcome },

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, Rail, RunSettings};
+use super::{
+    Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, ProbeSpec, Rail, RunSettings,
+};
 
 /// Version of the event vocabulary; raised when an older reader would misread a newer event.
 pub const SCHEMA: u32 = 1;
@@ -28,6 +30,9 @@ pub struct PlannedPair {
     pub pair: Pair,
     /// The addresses that they use for it.
     pub route: Route,
+    /// What the probe does, where that is not what the run's settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<ProbeSpec>,
 }
 
 /// The GIDs that the two ends of a probe use.

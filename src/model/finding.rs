@@ -38,6 +38,8 @@ rules! {
     SlowPair = "slow-pair",
     /// Two NICs that are each good with others are slow with each other.
     SlowPath = "slow-path",
+    /// One queue pair does not reach what several do.
+    OneQueuePair = "one-queue-pair",
     /// Every NIC of a rail is below what is expected.
     RailBelowExpected = "rail-below-expected",
     /// No line rate is known, so that only deviants can be told.

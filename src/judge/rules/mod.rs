@@ -8,6 +8,7 @@ mod line_rate_unknown;
 mod no_nic;
 mod node;
 mod node_lost;
+mod one_queue_pair;
 mod port_down;
 mod probe_failed;
 mod rail_below_expected;
@@ -18,7 +19,7 @@ mod slow_path;
 pub use about::{About, about};
 
 use super::{Localised, NodeView, Observation};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Probe};
 use crate::model::{CannotTell, Evidence, Expect, Finding, NodeName, Rule, Severity, Subject};
 
 /// What a rule may look at.
@@ -84,6 +85,10 @@ const RUN_RULES: &[RunRule] = &[
     RunRule {
         about: &[bandwidth::HALF, bandwidth::DEGRADED],
         check: bandwidth::check,
+    },
+    RunRule {
+        about: &[one_queue_pair::ABOUT],
+        check: one_queue_pair::check,
     },
     RunRule {
         about: &[slow_pair::ABOUT],
@@ -176,7 +181,19 @@ fn evidence(seen: &Observation<'_>) -> Evidence {
             "{from} → {to}: {}, {:.2} of {of}{best_of}",
             seen.rate, seen.ratio
         ),
-        from: format!("{}, RDMA write", seen.probe.planned.probe),
+        from: format!(
+            "{}, RDMA write{}",
+            seen.probe.planned.probe,
+            shape(seen.probe)
+        ),
+    }
+}
+
+/// What sets a probe apart from the run's others.
+fn shape(probe: &Probe) -> String {
+    match &probe.planned.spec {
+        Some(spec) => format!(", {} queue pairs x {}", spec.queue_pairs, spec.message_size),
+        None => String::new(),
     }
 }
 
