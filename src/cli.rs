@@ -134,6 +134,11 @@ pub struct InspectArgs {
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
 
+    /// Read what `nvidia-smi topo -m` printed on another machine from this file, or with - from
+    /// standard input, and show which NICs are nearest to each GPU there
+    #[arg(long, value_name = "FILE", conflicts_with = "root")]
+    pub topo: Option<PathBuf>,
+
     /// Colour: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(
         long,

@@ -126,6 +126,31 @@ fn this_machine_can_be_inspected() {
     }
 }
 
+#[test]
+fn a_matrix_of_another_machine_can_be_read() {
+    let (_dir, path) = file("\tGPU0\tNIC0\nGPU0\t X \tPIX\nNIC0\tPIX\t X \n\nNIC0: mlx5_3\n");
+    let nearest = says("nearest: NIC0 (mlx5_3) (PIX)");
+    linerate(&["inspect", "--topo", &path])
+        .code(0)
+        .stdout(nearest);
+    let json = linerate(&["inspect", "--topo", &path, "--format", "json"]).code(0);
+    let matrix: serde_json::Value = serde_json::from_slice(&json.get_output().stdout).unwrap();
+    assert_eq!(matrix["devices"][0]["nearest"]["nics"][0], "NIC0");
+
+    let (_dir, path) = file("GPU0 is fine\n");
+    let refused = says("line 1: the text ends, and no line of it is a heading");
+    linerate(&["inspect", "--topo", &path])
+        .code(2)
+        .stderr(refused);
+    let missing = says("linerate: cannot read /nonexistent: No such file");
+    linerate(&["inspect", "--topo", "/nonexistent"])
+        .code(2)
+        .stderr(missing);
+    // Standard input is empty here.
+    let empty = says("linerate: standard input: line 1: the text ends");
+    linerate(&["inspect", "--topo", "-"]).code(2).stderr(empty);
+}
+
 /// The run would be lost: it is not even begun, which a record of it would show.
 #[test]
 fn a_report_that_cannot_be_written_stops_the_run_before_it_begins() {

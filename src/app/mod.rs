@@ -10,6 +10,7 @@ mod output;
 mod progress;
 mod report;
 mod surveyor;
+mod topo;
 
 use std::process::ExitCode;
 
@@ -20,7 +21,10 @@ use crate::cli::{Cli, Command, ConfigCommand};
 pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Report(arguments) => report::run(&arguments),
-        Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Inspect(arguments) => match &arguments.topo {
+            Some(path) => topo::run(path, &arguments),
+            None => inspect::run(&arguments),
+        },
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Config {
             command: ConfigCommand::Check { file },

@@ -2,12 +2,15 @@
 //! its reason below.
 
 mod pcie;
+mod topo;
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::Value;
+
+pub use topo::{topo_json, topo_text};
 
 use super::json::REPORT_SCHEMA;
 use super::text::Style;

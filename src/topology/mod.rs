@@ -1,9 +1,12 @@
 //! What a node's PCIe tree means: how near devices are to each other, and what their links carry.
+//! The same from what nvidia-smi printed, where the tree is not at hand.
 
 mod affinity;
 mod limit;
 mod path;
+mod smi;
 
 pub use affinity::{Affinity, Endpoint, Nearest, affinity};
 pub use limit::{LinkOnPath, PayloadSize, PcieLimit, links_on_path, pcie_limit};
 pub use path::{PathClass, path_class};
+pub use smi::{MAX_TEXT, TopoDevice, TopoError, TopoLink, TopoMatrix, TopoNote, read};

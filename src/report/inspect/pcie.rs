@@ -284,14 +284,23 @@ fn nearest_text(affinity: &Affinity, gpu: usize) -> String {
 
 /// The matrix as `nvidia-smi topo -m` lays it out, then a legend of what is in it.
 fn matrix(page: &mut Page<'_>, affinity: &Affinity) -> io::Result<()> {
-    writeln!(page.out)?;
     let names: Vec<_> = affinity.endpoints.iter().map(|end| &*end.name).collect();
-    let width = names
-        .iter()
-        .map(|name| name.len())
-        .max()
-        .unwrap_or(0)
-        .max(4);
+    grid(page, &names, |row, column| {
+        let class = affinity.classes[row][column].as_ref();
+        class.map_or_else(|_| "?".to_owned(), ToString::to_string)
+    })?;
+    legend(page, affinity)
+}
+
+/// A square of cells below and beside the same names; of a name itself there is no cell.
+pub(super) fn grid(
+    page: &mut Page<'_>,
+    names: &[&str],
+    cell: impl Fn(usize, usize) -> String,
+) -> io::Result<()> {
+    writeln!(page.out)?;
+    let longest = names.iter().map(|name| name.len()).max();
+    let width = longest.unwrap_or(0).max(4);
     let cells = |cells: Vec<String>| {
         let padded = cells.iter().map(|cell| format!("{cell:<width$}"));
         padded.collect::<Vec<_>>().join("  ")
@@ -299,14 +308,13 @@ fn matrix(page: &mut Page<'_>, affinity: &Affinity) -> io::Result<()> {
     let heads = names.iter().map(|name| (*name).to_owned()).collect();
     page.field("affinity", cells(heads))?;
     for (row, name) in names.iter().enumerate() {
-        let cell = |column: usize| match &affinity.classes[row][column] {
-            _ if row == column => "X".to_owned(),
-            Ok(class) => class.to_string(),
-            Err(_) => "?".to_owned(),
+        let cell = |column: usize| match row == column {
+            true => "X".to_owned(),
+            false => cell(row, column),
         };
         page.part(name, cells((0..names.len()).map(cell).collect()))?;
     }
-    legend(page, affinity)
+    Ok(())
 }
 
 fn legend(page: &mut Page<'_>, affinity: &Affinity) -> io::Result<()> {
