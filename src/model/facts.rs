@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, Gbps, Gid, MemlockLimit, PciAddress, PcieTree};
+use super::{
+    Fact, Gbps, Gid, Identity, Interface, Lanes, MemlockLimit, NetdevSettings, PciAddress,
+    PcieTree, RoceDefaults, Routing, Subnet,
+};
 
 /// What a survey of one node found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +27,15 @@ pub struct NodeFacts {
     /// The PCIe functions of RDMA devices and GPUs, and the bridges above them.
     #[serde(default)]
     pub pcie: Fact<PcieTree>,
+    /// The network interfaces of hardware, those with RDMA and those without.
+    #[serde(default)]
+    pub interfaces: Fact<Vec<Interface>>,
+    /// Its routes to subnets.
+    #[serde(default)]
+    pub routing: Routing,
+    /// The library through which libfabric speaks to EFA devices; asked where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efa_provider: Option<Fact<String>>,
 }
 
 /// One RDMA device, as under /sys/class/infiniband.
@@ -33,6 +45,9 @@ pub struct RdmaDevice {
     pub name: String,
     /// The kernel driver of the function below it.
     pub driver: Fact<String>,
+    /// Who it is, apart from its name.
+    #[serde(default)]
+    pub identity: Identity,
     /// Set where RDMA is done by the kernel, so that its CPU cost and port rate mean nothing.
     pub software: Option<SoftwareRdma>,
     /// Firmware version.
@@ -71,10 +86,19 @@ pub struct Port {
     pub link_layer: Fact<LinkLayer>,
     /// Signalling rate; what software RDMA claims here is not a measurement.
     pub rate: Fact<Gbps>,
+    /// The lanes of its link.
+    #[serde(default)]
+    pub lanes: Fact<Lanes>,
     /// Path MTU in bytes that the port runs at now.
     pub active_mtu: Fact<u32>,
     /// Local identifier (InfiniBand only).
     pub lid: Fact<u16>,
+    /// What its subnet manager has set (InfiniBand only).
+    #[serde(default)]
+    pub subnet: Subnet,
+    /// What it sends RoCE with by default (Ethernet only).
+    #[serde(default)]
+    pub roce: RoceDefaults,
     /// The network interface behind the port.
     pub netdev: Fact<Netdev>,
     /// The GID table, empty slots left out.
@@ -93,6 +117,9 @@ pub struct Netdev {
     pub mtu: Fact<u32>,
     /// The kernel's operational state (`up`, `down`, `unknown`).
     pub operstate: Fact<String>,
+    /// Its link, addresses and what keeps its traffic from being dropped.
+    #[serde(default)]
+    pub settings: NetdevSettings,
 }
 
 /// An entry of a port's GID table.

@@ -58,6 +58,8 @@ rules! {
     PortDown = "port-down",
     /// The PCIe links above a NIC run below what they are capable of, or carry less than its line.
     PcieLink = "pcie-link",
+    /// A port's RDMA packets are smaller than they could be.
+    Mtu = "mtu",
 }
 
 impl std::str::FromStr for Rule {

@@ -7,6 +7,8 @@ mod facts;
 mod finding;
 mod gid;
 mod ids;
+mod netdev;
+mod nic;
 mod pcie;
 mod probe;
 mod settings;
@@ -23,6 +25,11 @@ pub use facts::{
 pub use finding::{CannotTell, Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
 pub use gid::Gid;
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
+pub use netdev::{
+    ArpSettings, Bond, Interface, Lossless, NetdevSettings, Pause, Priorities, Routing,
+    SubnetRoute, Subnetwork, Trust,
+};
+pub use nic::{DriverOrigin, Guid, Identity, Lanes, NodeType, RoceDefaults, Subnet};
 pub use pcie::{
     AcsControl, DeviceControl, Iommu, LinkSpeed, LinkState, PciFunction, PciRole, PcieLink,
     PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,

@@ -27,7 +27,7 @@ pub fn port() -> Port {
         lid: Fact::unknown("Ethernet"),
         netdev: Fact::unknown("test"),
         gids: Vec::new(),
-        unread: Vec::new(),
+        ..Port::default()
     }
 }
 
@@ -41,7 +41,7 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         pci: Fact::known(PciAddress(pci.into()), "test"),
         numa_node: Fact::known(0, "test"),
         ports: vec![port],
-        unread: Vec::new(),
+        ..RdmaDevice::default()
     };
     NodeFacts {
         hostname: Fact::known("host".into(), "test"),
@@ -51,5 +51,6 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         libibverbs: Fact::known("libibverbs.so.1".into(), "test"),
         rdma: Fact::known(devices.into_iter().map(device).collect(), "test"),
         pcie: Fact::unknown("test"),
+        ..NodeFacts::default()
     }
 }

@@ -341,6 +341,7 @@ mod tests {
             libibverbs: known("/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0".into()),
             rdma,
             pcie: Fact::unknown("/sys/bus/pci/devices: No such file or directory (os error 2)"),
+            ..NodeFacts::default()
         }
     }
 
@@ -364,11 +365,12 @@ mod tests {
                     name: "ib3".into(),
                     mtu: known(2044),
                     operstate: known("up".into()),
+                    ..Netdev::default()
                 }),
                 gids: vec![gid(0, "fe80::1070:fd03:e5:b1e2", GidType::IbOrRoceV1)],
-                unread: vec![],
+                ..Port::default()
             }],
-            unread: vec![],
+            ..RdmaDevice::default()
         }
     }
 
@@ -415,6 +417,7 @@ mod tests {
             name: "eth1".into(),
             mtu: known(4200),
             operstate: known("up".into()),
+            ..Netdev::default()
         });
         port.gids = vec![
             on_eth1(gid(0, "fe80::5054:ff:fe12:3456", GidType::RoceV2), Some(64)),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::root::{ReadError, quote};
-use super::{Survey, parse, port};
+use super::{Survey, identity, parse, port};
 use crate::model::{Fact, PciAddress, Port, RdmaDevice, SoftwareRdma};
 
 /// One device's directory, and what lies below the device.
@@ -14,6 +14,8 @@ pub(super) struct DeviceDir {
     pub path: PathBuf,
     /// The network interface that rxe was put on.
     pub parent: Option<Fact<String>>,
+    /// Set where the kernel does the work.
+    pub software: Option<SoftwareRdma>,
     /// The real directory of the device below, or why there is none.
     pub below: Result<PathBuf, String>,
 }
@@ -37,7 +39,7 @@ pub(super) fn devices(survey: &Survey<'_>) -> Fact<Vec<RdmaDevice>> {
 }
 
 /// mlx5_2 before mlx5_10: the text before the last digits, then their number.
-fn natural(name: &str) -> (&str, usize, &str) {
+pub(super) fn natural(name: &str) -> (&str, usize, &str) {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = name[stem.len()..].trim_start_matches('0');
     (stem, number.len(), number)
@@ -55,12 +57,14 @@ fn device(survey: &Survey<'_>, class: &Path, name: &str) -> RdmaDevice {
         name: name.to_owned(),
         path,
         parent,
+        software,
         below,
     };
     let (ports, unread) = ports(survey, &dir);
     RdmaDevice {
         name: dir.name.clone(),
         driver: driver(survey, &dir),
+        identity: identity::identity(survey, &dir, software),
         software,
         firmware: firmware(survey, &dir, software),
         pci: pci(survey, &dir),

@@ -5,7 +5,10 @@ use std::net::IpAddr;
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
 use nix::sys::socket::SockaddrStorage;
 
-use crate::model::Fact;
+use crate::model::{Fact, Subnetwork};
+
+/// The most addresses kept of one interface.
+const MAX_ADDRESSES: usize = 64;
 
 /// All addresses of the node, or why they are not known.
 pub(super) struct Interfaces(Result<Vec<Address>, String>);
@@ -36,6 +39,23 @@ impl Interfaces {
     #[cfg(test)]
     pub fn of(addresses: Vec<Address>) -> Self {
         Self(Ok(addresses))
+    }
+
+    /// The addresses of `interface`, at most as many as any interface should have.
+    pub fn of_interface(&self, interface: &str) -> Fact<Vec<Subnetwork>> {
+        let addresses = match &self.0 {
+            Ok(addresses) => addresses,
+            Err(why) => return Fact::unknown(why),
+        };
+        let mine = addresses.iter().filter(|a| a.interface == interface);
+        let subnetwork = |address: &Address| Subnetwork {
+            ip: address.ip,
+            prefix_len: address.prefix_len,
+        };
+        Fact::known(
+            mine.map(subnetwork).take(MAX_ADDRESSES).collect(),
+            "getifaddrs",
+        )
     }
 
     /// The length in bits of the prefix that `ip` has on `interface`.

@@ -1,15 +1,25 @@
 //! Reads /sys, /proc and limits into facts. Below a root other than `/`, a snapshot of a node, the
 //! facts that only a running kernel can tell are unknown.
 
+mod conventional;
 mod device;
+mod efa;
+mod ethernet;
 mod gids;
 mod host;
+mod identity;
 mod interfaces;
 mod netdev;
+mod netlink;
+mod nic_parse;
+#[cfg(test)]
+mod nic_tests;
 mod parse;
 mod pcie;
 mod port;
 mod root;
+mod routes;
+mod subnet;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -19,6 +29,7 @@ pub use root::Root;
 
 use crate::model::{Fact, NodeFacts};
 use interfaces::Interfaces;
+use netlink::Kernel;
 
 /// Tells the path MTU in bytes of a port, by device name and port number.
 pub type AskMtu<'a> = dyn Fn(&str, u8) -> Fact<u32> + 'a;
@@ -39,15 +50,17 @@ pub struct Sources<'a> {
 ///
 /// Never fails: what cannot be read is unknown, with the file and the system's error.
 pub fn survey(root: &Root, sources: &Sources<'_>) -> NodeFacts {
-    let interfaces = if root.is_live() {
-        Interfaces::live()
+    let (interfaces, kernel) = if root.is_live() {
+        (Interfaces::live(), Kernel::Running)
     } else {
-        Interfaces::unknown(not_live("addresses come from getifaddrs"))
+        let none = Interfaces::unknown(not_live("addresses come from getifaddrs"));
+        (none, Kernel::Snapshot)
     };
     survey_with(&Survey {
         root,
         sources,
         interfaces,
+        kernel,
     })
 }
 
@@ -56,17 +69,22 @@ struct Survey<'a> {
     root: &'a Root,
     sources: &'a Sources<'a>,
     interfaces: Interfaces,
+    kernel: Kernel,
 }
 
 fn survey_with(survey: &Survey<'_>) -> NodeFacts {
     let rdma = device::devices(survey);
+    let devices = rdma.value().map_or(&[][..], Vec::as_slice);
     NodeFacts {
         hostname: host::hostname(survey.root),
         kernel: host::kernel(survey.root),
         arch: host::arch(survey.root),
         memlock: host::memlock(survey.root),
         libibverbs: survey.libibverbs(),
-        pcie: pcie::tree(survey.root, rdma.value().map_or(&[], Vec::as_slice)),
+        pcie: pcie::tree(survey.root, devices),
+        interfaces: conventional::interfaces(survey.root, devices),
+        routing: routes::routing(survey),
+        efa_provider: efa::provider(survey.root, devices),
         rdma,
     }
 }

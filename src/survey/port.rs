@@ -1,8 +1,10 @@
 //! The ports of an RDMA device.
 
+use std::path::Path;
+
 use super::device::DeviceDir;
-use super::{Survey, gids, netdev, parse};
-use crate::model::{Fact, LinkLayer, Port};
+use super::{Survey, gids, netdev, nic_parse, parse, subnet};
+use crate::model::{Fact, Lanes, LinkLayer, Port, RoceDefaults};
 
 /// Port `number` of the device.
 pub(super) fn port(survey: &Survey<'_>, device: &DeviceDir, number: u8) -> Port {
@@ -19,6 +21,9 @@ pub(super) fn port(survey: &Survey<'_>, device: &DeviceDir, number: u8) -> Port 
         physical_state: survey
             .root
             .fact(&dir.join("phys_state"), parse::physical_state),
+        lanes: lanes(survey, device, &dir),
+        subnet: subnet::subnet(survey.root, &dir, link_layer.value().copied()),
+        roce: roce(survey, device, number, link_layer.value().copied()),
         link_layer,
         rate: survey.root.fact(&dir.join("rate"), parse::rate),
         active_mtu: survey.active_mtu(&device.name, number),
@@ -26,5 +31,24 @@ pub(super) fn port(survey: &Survey<'_>, device: &DeviceDir, number: u8) -> Port 
         netdev: netdev::of_port(survey, device, number, &gids),
         gids,
         unread,
+    }
+}
+
+fn lanes(survey: &Survey<'_>, device: &DeviceDir, dir: &Path) -> Fact<Lanes> {
+    match device.software {
+        Some(_) => Fact::unknown("software RDMA has no lanes"),
+        None => survey.root.fact(&dir.join("rate"), nic_parse::lanes),
+    }
+}
+
+fn roce(
+    survey: &Survey<'_>,
+    device: &DeviceDir,
+    number: u8,
+    layer: Option<LinkLayer>,
+) -> RoceDefaults {
+    match (layer, device.software) {
+        (Some(LinkLayer::Ethernet), None) => subnet::roce(survey.root, &device.path, number),
+        _ => RoceDefaults::default(),
     }
 }

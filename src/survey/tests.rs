@@ -7,16 +7,16 @@ use crate::model::{
     Gbps, GidType, LinkLayer, PciAddress, Port, PortState, RdmaDevice, SoftwareRdma,
 };
 
-const MLX5: &str = "pci0000:97/0000:97:01.0/0000:98:00.0";
+pub(super) const MLX5: &str = "pci0000:97/0000:97:01.0/0000:98:00.0";
 const VIRTIO: &str = "pci0000:00/0000:00:03.0";
-const NDR: [&str; 5] = [
+pub(super) const NDR: [&str; 5] = [
     "4: ACTIVE",
     "5: LinkUp",
     "InfiniBand",
     "400 Gb/sec (4X NDR)",
     "0x364",
 ];
-const ROCE: [&str; 5] = [
+pub(super) const ROCE: [&str; 5] = [
     "4: ACTIVE",
     "5: LinkUp",
     "Ethernet",
@@ -26,7 +26,7 @@ const ROCE: [&str; 5] = [
 const ZERO: &str = "0000:0000:0000:0000:0000:0000:0000:0000";
 const PREFIX_ALONE: &str = "fe80:0000:0000:0000:0000:0000:0000:0000";
 
-fn survey_of(tree: &Tree, addresses: &[(&str, &str, u8)]) -> NodeFacts {
+pub(super) fn survey_of(tree: &Tree, addresses: &[(&str, &str, u8)]) -> NodeFacts {
     let address = |(interface, ip, prefix_len): &(&str, &str, u8)| Address {
         interface: (*interface).into(),
         ip: ip.parse().unwrap(),
@@ -36,29 +36,30 @@ fn survey_of(tree: &Tree, addresses: &[(&str, &str, u8)]) -> NodeFacts {
         root: &tree.root(),
         sources: &Sources::default(),
         interfaces: Interfaces::of(addresses.iter().map(address).collect()),
+        kernel: Kernel::Snapshot,
     })
 }
 
-fn only_device(facts: NodeFacts) -> RdmaDevice {
+pub(super) fn only_device(facts: NodeFacts) -> RdmaDevice {
     match facts.rdma {
         Fact::Known { mut value, .. } if value.len() == 1 => value.remove(0),
         other => panic!("not one device: {other:?}"),
     }
 }
 
-fn only_port(facts: NodeFacts) -> Port {
+pub(super) fn only_port(facts: NodeFacts) -> Port {
     let mut device = only_device(facts);
     assert_eq!(device.ports.len(), 1, "{device:?}");
     device.ports.remove(0)
 }
 
 /// Why a fact is unknown, without the place of the tree.
-fn why<T: std::fmt::Debug>(tree: &Tree, fact: &Fact<T>) -> String {
+pub(super) fn why<T: std::fmt::Debug>(tree: &Tree, fact: &Fact<T>) -> String {
     let why = fact.why_unknown().unwrap_or_else(|| panic!("{fact:?}"));
     tree.plain(why)
 }
 
-fn mlx5(port: [&str; 5]) -> Tree {
+pub(super) fn mlx5(port: [&str; 5]) -> Tree {
     let tree = Tree::new();
     tree.function(MLX5, "mlx5_core", "1\n")
         .device("mlx5_3", Some(MLX5), &[("fw_ver", "28.41.1000")])
@@ -472,6 +473,7 @@ fn the_live_system_asks_libibverbs_for_what_sysfs_lacks() {
         root: &Root::live(),
         sources: &sources,
         interfaces: Interfaces::of(vec![]),
+        kernel: Kernel::Running,
     };
     assert_eq!(survey.active_mtu("mlx5_3", 1).value(), Some(&4096));
     let facts = survey_with(&Survey {

@@ -17,6 +17,8 @@ use crate::model::{
     VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
 };
 
+pub(in crate::survey) use parse::id;
+
 /// The part of the tree that carries `rdma` and the node's GPUs.
 pub(super) fn tree(root: &Root, rdma: &[RdmaDevice]) -> Fact<PcieTree> {
     let bus = root.path("sys/bus/pci/devices");
@@ -58,7 +60,7 @@ pub(super) fn tree(root: &Root, rdma: &[RdmaDevice]) -> Fact<PcieTree> {
 /// AMD calls processing accelerators (MI300). Not the VGA of a management controller.
 fn is_gpu(root: &Root, dir: &Path) -> Result<bool, String> {
     let read = |name: &str| dir.join(name);
-    let vendor = match root.fact(&read("vendor"), parse::id) {
+    let vendor = match root.fact(&read("vendor"), id) {
         Fact::Known { value, .. } => value,
         Fact::Unknown { why } => return Err(format!("is this a GPU? {why}")),
     };

@@ -34,7 +34,7 @@ pub(super) fn width(text: &str) -> Result<u8, &'static str> {
 }
 
 /// `0x15b3`: a vendor's or device's id. All ones is what a function that does not answer reads as.
-pub(super) fn id(text: &str) -> Result<u16, &'static str> {
+pub(in crate::survey) fn id(text: &str) -> Result<u16, &'static str> {
     let id = hex(text).and_then(|id| u16::try_from(id).ok());
     match id.ok_or("not an id such as `0x15b3`")? {
         0xffff => Err("the function does not answer"),

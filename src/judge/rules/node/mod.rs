@@ -1,5 +1,6 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
+mod mtu;
 mod pcie_link;
 
 use super::{About, Said};
@@ -14,7 +15,13 @@ pub(super) struct NodeRule {
 }
 
 /// All of them, in the order in which their findings are told.
-pub(super) const RULES: &[NodeRule] = &[NodeRule {
-    about: &[pcie_link::ABOUT],
-    check: pcie_link::check,
-}];
+pub(super) const RULES: &[NodeRule] = &[
+    NodeRule {
+        about: &[pcie_link::ABOUT],
+        check: pcie_link::check,
+    },
+    NodeRule {
+        about: &[mtu::ABOUT],
+        check: mtu::check,
+    },
+];

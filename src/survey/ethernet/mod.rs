@@ -1,0 +1,37 @@
+//! How a network interface is set: link, bond, addresses, ARP, and what keeps RoCE from loss.
+
+mod arp;
+mod bond;
+mod lossless;
+
+use super::{Survey, nic_parse, parse};
+use crate::model::{Fact, NetdevSettings};
+
+pub(super) use bond::master;
+
+/// The settings of the interface `name`.
+pub(super) fn settings(survey: &Survey<'_>, name: &str) -> NetdevSettings {
+    let root = survey.root;
+    let dir = root.path("sys/class/net").join(name);
+    let (fec, pause) = survey.kernel.ethtool(name);
+    NetdevSettings {
+        speed: root.fact(&dir.join("speed"), nic_parse::speed),
+        duplex: root.fact(&dir.join("duplex"), parse::word),
+        carrier: root.fact(&dir.join("carrier"), nic_parse::flag),
+        bond: bond::of(root, name),
+        addresses: survey.interfaces.of_interface(name),
+        arp: arp::settings(root, name),
+        lossless: lossless::read(survey, name, &dir),
+        fec,
+        pause,
+    }
+}
+
+/// The greater of two facts; unknown where one of them is.
+fn greater(a: Fact<u8>, b: Fact<u8>) -> Fact<u8> {
+    match (a.value(), b.value()) {
+        (Some(x), Some(y)) if x >= y => a,
+        (Some(_), _) => b,
+        (None, _) => a,
+    }
+}
