@@ -18,7 +18,8 @@ mod units;
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
 pub use fact::Fact;
 pub use facts::{
-    GidEntry, GidType, LinkLayer, Netdev, NodeFacts, Port, PortState, RdmaDevice, SoftwareRdma,
+    GidEntry, GidType, LinkLayer, Netdev, NodeFacts, NumaNode, Port, PortState, RdmaDevice,
+    SoftwareRdma,
 };
 pub use finding::{CannotTell, Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
 pub use gid::Gid;

@@ -51,5 +51,6 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         libibverbs: Fact::known("libibverbs.so.1".into(), "test"),
         rdma: Fact::known(devices.into_iter().map(device).collect(), "test"),
         pcie: Fact::unknown("test"),
+        numa: Fact::unknown("test"),
     }
 }

@@ -6,6 +6,7 @@ mod gids;
 mod host;
 mod interfaces;
 mod netdev;
+mod numa;
 mod parse;
 mod pcie;
 mod port;
@@ -66,6 +67,7 @@ fn survey_with(survey: &Survey<'_>) -> NodeFacts {
         arch: host::arch(survey.root),
         memlock: host::memlock(survey.root),
         libibverbs: survey.libibverbs(),
+        numa: numa::nodes(survey.root),
         pcie: pcie::tree(survey.root, rdma.value().map_or(&[], Vec::as_slice)),
         rdma,
     }

@@ -3,7 +3,9 @@
 mod affinity;
 mod limit;
 mod path;
+mod sockets;
 
 pub use affinity::{Affinity, Endpoint, Nearest, affinity};
 pub use limit::{LinkOnPath, PayloadSize, PcieLimit, links_on_path, pcie_limit};
 pub use path::{PathClass, path_class};
+pub use sockets::Sockets;

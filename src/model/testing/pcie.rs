@@ -28,6 +28,16 @@ pub fn control(max_payload: u16) -> Fact<DeviceControl> {
     Fact::known(control, "config")
 }
 
+/// NUMA nodes from 0 with these distances.
+pub fn numa(distances: &[&[u32]]) -> Fact<Vec<NumaNode>> {
+    let node = |(number, distances): (usize, &&[u32])| NumaNode {
+        number: number as u32,
+        distances: distances.to_vec(),
+    };
+    let nodes = distances.iter().enumerate().map(node);
+    Fact::known(nodes.collect(), "/sys/devices/system/node")
+}
+
 const FULL: (LinkSpeed, u8) = (LinkSpeed::Gen5, 16);
 
 /// A function at Gen5 x16.
@@ -155,6 +165,7 @@ impl TwoSockets {
             value[4].numa_node = Fact::known(1, "test");
         }
         facts.pcie = Fact::known(Self::tree(), "/sys/bus/pci/devices");
+        facts.numa = numa(&[&[10, 21], &[21, 10]]);
         facts
     }
 }
