@@ -60,6 +60,8 @@ rules! {
     GpuNicPath = "gpu-nic-path",
     /// Firmware does not say which NUMA node a NIC or GPU is on.
     NumaUnknown = "numa-unknown",
+    /// A node has something other than most of its siblings.
+    DiffersFromSiblings = "differs-from-siblings",
 }
 
 impl std::str::FromStr for Rule {
