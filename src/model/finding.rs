@@ -56,6 +56,8 @@ rules! {
     PortDown = "port-down",
     /// The PCIe links above a NIC run below what they are capable of, or carry less than its line.
     PcieLink = "pcie-link",
+    /// A PCIe function on the way of a NIC or GPU counted errors.
+    PcieErrors = "pcie-errors",
     /// A NIC sits on another socket than the GPUs that it should serve.
     GpuNicPath = "gpu-nic-path",
     /// Firmware does not say which NUMA node a NIC or GPU is on.

@@ -25,8 +25,8 @@ pub use finding::{CannotTell, Direction, Evidence, Finding, Rule, Severity, Subj
 pub use gid::Gid;
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
 pub use pcie::{
-    AcsControl, DeviceControl, Iommu, LinkSpeed, LinkState, PciFunction, PciRole, PcieLink,
-    PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
+    AcsControl, DeviceControl, Iommu, LinkSpeed, LinkState, PciFunction, PciRole, PcieErrors,
+    PcieLink, PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
 };
 pub use probe::{
     Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, NODE_LOST, Outcome,

@@ -62,6 +62,7 @@ fn function(at: &str, role: PciRole, parent: Option<&str>, root: &str, numa: u32
         acs: is(PciRole::Bridge).then(|| Fact::known(None, "config")),
         iommu: (!is(PciRole::Bridge)).then(|| Fact::known(Iommu::Identity, "type")),
         physical_function: None,
+        errors: Fact::known(PcieErrors::default(), "aer_dev_correctable"),
         memory_window: is(PciRole::Gpu).then(|| Fact::known(Bytes(128 << 30), "resource")),
     }
 }

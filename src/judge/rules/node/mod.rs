@@ -2,6 +2,7 @@
 
 mod gpu_nic_path;
 mod numa_unknown;
+mod pcie_errors;
 mod pcie_link;
 
 use super::{About, Said};
@@ -20,6 +21,10 @@ pub(super) const RULES: &[NodeRule] = &[
     NodeRule {
         about: &[pcie_link::ABOUT],
         check: pcie_link::check,
+    },
+    NodeRule {
+        about: &[pcie_errors::ABOUT],
+        check: pcie_errors::check,
     },
     NodeRule {
         about: &[gpu_nic_path::ABOUT],
