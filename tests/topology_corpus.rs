@@ -20,7 +20,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use linerate::model::{NodeFacts, PciAddress, PciRole, PcieTree};
+use linerate::judge;
+use linerate::model::{Finding, NodeFacts, PciAddress, PciRole, PcieTree, Rule};
 use linerate::survey::{Root, Sources, survey};
 use linerate::topology::{PathClass, affinity, links_on_path, path_class, pcie_limit};
 use lspci::{lspci_tree, lspci_vvv};
@@ -182,6 +183,7 @@ fn ncclxml_path_classes() {
         }
     }
     let (mut used, mut compared, mut without, mut wrong) = (BTreeSet::new(), 0, vec![], vec![]);
+    let mut odd = vec![];
     for file in xml_files(&folder) {
         let text = fs::read_to_string(&file).unwrap();
         let name = name(&file);
@@ -197,7 +199,11 @@ fn ncclxml_path_classes() {
             without.push(name);
             continue;
         }
+        sysfs.sockets(elements(system, "cpu").count());
         let facts = sysfs.survey();
+        if let Some(says) = gpu_nic_path(&facts) {
+            odd.push((name.clone(), says));
+        }
         let tree = tree(&facts);
         let found: BTreeSet<_> = tree.gpus().map(|gpu| gpu.address.0.clone()).collect();
         assert_eq!(found, devices.gpus, "{name}");
@@ -224,6 +230,15 @@ fn ncclxml_path_classes() {
     );
     assert!(compared > 1000, "only {compared} pairs");
     assert_eq!(without, NCCL_WITHOUT_PAIRS);
+    assert_eq!(odd, []);
+}
+
+/// What is said of NICs on another socket than the GPUs.
+fn gpu_nic_path(facts: &NodeFacts) -> Option<String> {
+    let said = judge::inspect(&"node".into(), facts);
+    let is_it = |finding: &Finding| finding.rule == Rule::GpuNicPath;
+    let found = said.findings.into_iter().find(is_it);
+    found.map(|finding| finding.says)
 }
 
 /// Not compared: a graph, no topology (ncv4-graph); devices without their classes (g5.48xl); and

@@ -36,6 +36,19 @@ pub struct NodeFacts {
     /// The library through which libfabric speaks to EFA devices; asked where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub efa_provider: Option<Fact<String>>,
+    /// The NUMA nodes, by number.
+    #[serde(default)]
+    pub numa: Fact<Vec<NumaNode>>,
+}
+
+/// A NUMA node, as under /sys/devices/system/node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumaNode {
+    /// Its number.
+    pub number: u32,
+    /// How far the memory of each NUMA node is, in the order of their numbers; 10 is its own (ACPI
+    /// specification, System Locality Information Table).
+    pub distances: Vec<u32>,
 }
 
 /// One RDMA device, as under /sys/class/infiniband.

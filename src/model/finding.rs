@@ -60,6 +60,14 @@ rules! {
     PcieLink = "pcie-link",
     /// A port's RDMA packets are smaller than they could be.
     Mtu = "mtu",
+    /// A PCIe function on the way of a NIC or GPU counted errors.
+    PcieErrors = "pcie-errors",
+    /// A NIC sits on another socket than the GPUs that it should serve.
+    GpuNicPath = "gpu-nic-path",
+    /// Firmware does not say which NUMA node a NIC or GPU is on.
+    NumaUnknown = "numa-unknown",
+    /// A node has something other than most of its siblings.
+    DiffersFromSiblings = "differs-from-siblings",
 }
 
 impl std::str::FromStr for Rule {

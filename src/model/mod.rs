@@ -20,7 +20,8 @@ mod units;
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
 pub use fact::Fact;
 pub use facts::{
-    GidEntry, GidType, LinkLayer, Netdev, NodeFacts, Port, PortState, RdmaDevice, SoftwareRdma,
+    GidEntry, GidType, LinkLayer, Netdev, NodeFacts, NumaNode, Port, PortState, RdmaDevice,
+    SoftwareRdma,
 };
 pub use finding::{CannotTell, Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
 pub use gid::Gid;
@@ -31,8 +32,8 @@ pub use netdev::{
 };
 pub use nic::{DriverOrigin, Guid, Identity, Lanes, NodeType, RoceDefaults, Subnet};
 pub use pcie::{
-    AcsControl, DeviceControl, Iommu, LinkSpeed, LinkState, PciFunction, PciRole, PcieLink,
-    PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
+    AcsControl, DeviceControl, Iommu, LinkSpeed, LinkState, PciFunction, PciRole, PcieErrors,
+    PcieLink, PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
 };
 pub use probe::{
     Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, NODE_LOST, Outcome,

@@ -1,5 +1,6 @@
 //! The PCIe tree of a node: the functions that carry RDMA or compute, and the bridges above them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,9 @@ pub struct PciFunction {
     /// The physical function of which this is a virtual one (SR-IOV).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub physical_function: Option<Fact<PciAddress>>,
+    /// What went wrong on the link and behind it since the system started (AER).
+    #[serde(default)]
+    pub errors: Fact<PcieErrors>,
     /// Size of a GPU's window onto its memory: NVIDIA's BAR1, AMD's BAR0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_window: Option<Fact<Bytes>>,
@@ -224,6 +228,21 @@ impl AcsControl {
     pub fn redirects_peers(self) -> bool {
         self.request_redirect || self.completion_redirect
     }
+}
+
+/// Errors that a function counted (Advanced Error Reporting), by the kernel's names, such as
+/// `BadTLP`. Counters at zero are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PcieErrors {
+    /// Errors that hardware put right, such as a packet that was sent again.
+    pub correctable: BTreeMap<String, u64>,
+    /// Errors that lost a transaction.
+    pub nonfatal: BTreeMap<String, u64>,
+    /// Errors after which the link is not to be trusted.
+    pub fatal: BTreeMap<String, u64>,
+    /// Messages that a root port got from below: `correctable`, `nonfatal`, `fatal`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub received: BTreeMap<String, u64>,
 }
 
 /// The default domain of an IOMMU group, from /sys/kernel/iommu_groups/N/type.

@@ -14,6 +14,7 @@ mod netlink;
 mod nic_parse;
 #[cfg(test)]
 mod nic_tests;
+mod numa;
 mod parse;
 mod pcie;
 mod port;
@@ -85,6 +86,7 @@ fn survey_with(survey: &Survey<'_>) -> NodeFacts {
         interfaces: conventional::interfaces(survey.root, devices),
         routing: routes::routing(survey),
         efa_provider: efa::provider(survey.root, devices),
+        numa: numa::nodes(survey.root),
         rdma,
     }
 }

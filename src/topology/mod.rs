@@ -5,8 +5,10 @@ mod affinity;
 mod limit;
 mod path;
 mod smi;
+mod sockets;
 
 pub use affinity::{Affinity, Endpoint, Nearest, affinity};
 pub use limit::{LinkOnPath, PayloadSize, PcieLimit, links_on_path, pcie_limit};
 pub use path::{PathClass, path_class};
 pub use smi::{MAX_TEXT, TopoDevice, TopoError, TopoLink, TopoMatrix, TopoNote, read};
+pub use sockets::Sockets;

@@ -60,6 +60,19 @@ impl Sysfs {
         std::os::unix::fs::symlink(format!("../../../devices/{path}"), link).unwrap();
     }
 
+    /// NUMA nodes from 0, each a socket.
+    pub fn sockets(&self, count: usize) {
+        for node in 0..count {
+            let dir = self
+                .path()
+                .join(format!("sys/devices/system/node/node{node}"));
+            fs::create_dir_all(&dir).unwrap();
+            let distance = |other| if other == node { "10" } else { "21" };
+            let distances: Vec<_> = (0..count).map(distance).collect();
+            fs::write(dir.join("distance"), distances.join(" ")).unwrap();
+        }
+    }
+
     /// An RDMA device on a function.
     pub fn rdma(&self, name: &str, path: &str) {
         rdma(
@@ -77,7 +90,8 @@ impl Sysfs {
 /// Adds an RDMA device on the function whose directory is `function` to the sysfs below `root`.
 pub fn rdma(root: &Path, name: &str, function: &Path) {
     let device: PathBuf = root.join("sys/class/infiniband").join(name);
-    fs::create_dir_all(device.join("ports")).unwrap();
+    fs::create_dir_all(device.join("ports/1/gids")).unwrap();
+    fs::write(device.join("ports/1/state"), "4: ACTIVE\n").unwrap();
     let below = function.canonicalize().unwrap();
     std::os::unix::fs::symlink(below, device.join("device")).unwrap();
 }

@@ -28,6 +28,16 @@ pub fn control(max_payload: u16) -> Fact<DeviceControl> {
     Fact::known(control, "config")
 }
 
+/// NUMA nodes from 0 with these distances.
+pub fn numa(distances: &[&[u32]]) -> Fact<Vec<NumaNode>> {
+    let node = |(number, distances): (usize, &&[u32])| NumaNode {
+        number: number as u32,
+        distances: distances.to_vec(),
+    };
+    let nodes = distances.iter().enumerate().map(node);
+    Fact::known(nodes.collect(), "/sys/devices/system/node")
+}
+
 const FULL: (LinkSpeed, u8) = (LinkSpeed::Gen5, 16);
 
 /// A function at Gen5 x16.
@@ -52,6 +62,7 @@ fn function(at: &str, role: PciRole, parent: Option<&str>, root: &str, numa: u32
         acs: is(PciRole::Bridge).then(|| Fact::known(None, "config")),
         iommu: (!is(PciRole::Bridge)).then(|| Fact::known(Iommu::Identity, "type")),
         physical_function: None,
+        errors: Fact::known(PcieErrors::default(), "aer_dev_correctable"),
         memory_window: is(PciRole::Gpu).then(|| Fact::known(Bytes(128 << 30), "resource")),
     }
 }
@@ -155,6 +166,7 @@ impl TwoSockets {
             value[4].numa_node = Fact::known(1, "test");
         }
         facts.pcie = Fact::known(Self::tree(), "/sys/bus/pci/devices");
+        facts.numa = numa(&[&[10, 21], &[21, 10]]);
         facts
     }
 }

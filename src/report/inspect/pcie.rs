@@ -1,12 +1,14 @@
 //! The PCIe part of `linerate inspect`: links up to the root, GPUs, and who is near whom.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use serde_json::{Value, json};
 
 use super::{Page, Summary, alone};
 use crate::model::{
-    AcsControl, Fact, Iommu, LinkState, NodeFacts, PciAddress, PciFunction, PciRole, PcieTree,
+    AcsControl, Fact, Iommu, LinkState, NodeFacts, PciAddress, PciFunction, PciRole, PcieErrors,
+    PcieTree,
 };
 use crate::topology::{
     Affinity, LinkOnPath, PathClass, PayloadSize, PcieLimit, affinity, links_on_path, pcie_limit,
@@ -146,7 +148,49 @@ fn way_up(page: &mut Page<'_>, tree: &PcieTree, function: &PciFunction) -> io::R
             page.line("    ", &link.below.to_string(), &format!("unknown: {why}"))?;
         }
     }
-    settings(page, tree, function)
+    settings(page, tree, function)?;
+    errors(page, tree, function)
+}
+
+/// What the functions from the device up counted, a line for each that counted anything.
+fn errors(page: &mut Page<'_>, tree: &PcieTree, function: &PciFunction) -> io::Result<()> {
+    let chain = tree.chain(&function.address);
+    let known = chain
+        .iter()
+        .filter(|function| function.errors.value().is_some());
+    if let (0, Some(why)) = (known.count(), function.errors.why_unknown()) {
+        return page.part("errors", format!("unknown: {why}"));
+    }
+    let mut label = "errors";
+    for function in chain {
+        if let Some(text) = function.errors.value().and_then(errors_text) {
+            page.part(label, format!("{text} at {}", function.address))?;
+            label = "";
+        }
+    }
+    match label {
+        "" => Ok(()),
+        label => page.part(label, "none counted"),
+    }
+}
+
+/// `fatal DLP 1, correctable BadTLP 12`
+fn errors_text(errors: &PcieErrors) -> Option<String> {
+    let kinds = [
+        ("fatal", &errors.fatal),
+        ("non-fatal", &errors.nonfatal),
+        ("correctable", &errors.correctable),
+        ("messages from below:", &errors.received),
+    ];
+    let text = |(kind, counters): (&str, &BTreeMap<String, u64>)| {
+        let counters: Vec<_> = counters
+            .iter()
+            .map(|(name, count)| format!("{name} {count}"))
+            .collect();
+        (!counters.is_empty()).then(|| format!("{kind} {}", counters.join(", ")))
+    };
+    let texts: Vec<_> = kinds.into_iter().filter_map(text).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
 }
 
 /// `Gen5 x8 (capable: x16)`.
@@ -373,6 +417,12 @@ mod tests {
                 if let Some(acs) = &mut function.acs {
                     *acs = Fact::unknown(cut);
                 }
+                if function.address.0 == "0000:12:00.0" {
+                    let mut errors = PcieErrors::default();
+                    errors.correctable.insert("BadTLP".into(), 12);
+                    errors.nonfatal.insert("UnsupReq".into(), 1);
+                    function.errors = Fact::known(errors, "aer_dev_correctable");
+                }
                 if function.address.0 == "0000:12:01.0" {
                     let control = AcsControl {
                         source_validation: true,
@@ -402,6 +452,7 @@ mod tests {
             tree.virtual_machine = Fact::known(true, "/proc/cpuinfo");
             for function in &mut tree.functions {
                 function.link = PcieLink::unknown("a hypervisor hides the real link");
+                function.errors = Fact::unknown("aer_dev_correctable does not exist");
                 function.iommu = Some(Fact::known(
                     Iommu::Translates { kind: "DMA".into() },
                     "type",

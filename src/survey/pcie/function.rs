@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::config_space::{self, Unreadable};
-use super::parse;
+use super::{errors, parse};
 use crate::model::{
     AcsControl, Bytes, DeviceControl, Fact, Iommu, PciAddress, PciFunction, PciRole, PcieLink,
     VENDOR_AMD_GPU,
@@ -54,6 +54,7 @@ pub(super) fn read(place: &Place<'_>) -> PciFunction {
         acs: bridge.then_some(acs),
         iommu: (!bridge).then(|| iommu(place)),
         physical_function: physical_function(place),
+        errors: errors::read(place),
         memory_window: (place.role == PciRole::Gpu)
             .then(|| memory_window(place, vendor.value().copied())),
         vendor,
@@ -61,11 +62,15 @@ pub(super) fn read(place: &Place<'_>) -> PciFunction {
 }
 
 impl Place<'_> {
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    fn fact<T>(&self, name: &str, parse: impl FnOnce(&str) -> Result<T, &'static str>) -> Fact<T> {
+    pub(super) fn fact<T>(
+        &self,
+        name: &str,
+        parse: impl FnOnce(&str) -> Result<T, &'static str>,
+    ) -> Fact<T> {
         self.root.fact(&self.file(name), parse)
     }
 }

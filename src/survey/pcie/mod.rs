@@ -1,6 +1,7 @@
 //! The PCIe tree: the functions of RDMA devices and GPUs, and the bridges above them.
 
 mod config_space;
+mod errors;
 mod function;
 mod parse;
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! Forms: drivers/pci/pci-sysfs.c and pci_speed_string in drivers/pci/probe.c of the Linux kernel.
 //! Each function takes the trimmed text; an error says what was expected.
 
+use std::collections::BTreeMap;
+
 use crate::model::{Bytes, Iommu, LinkSpeed};
 
 /// `16.0 GT/s PCIe`, before Linux 5.8 also `8 GT/s` and `8.0 GT/s`; `Unknown`, `Unknown speed`.
@@ -77,6 +79,34 @@ pub(super) fn iommu(text: &str) -> Result<Iommu, &'static str> {
         _ => Err("not the type of an IOMMU group"),
     }
 }
+
+/// Lines of a name and a number, those that are zero left out: `BadTLP 3`. Names had blanks in the
+/// first kernels that have the file (4.19). The line with the sum of all is left out too.
+pub(super) fn counters(text: &str) -> Result<BTreeMap<String, u64>, &'static str> {
+    const EXPECTED: &str = "not lines of a name and a number, such as `BadTLP 0`";
+    let mut counters = BTreeMap::new();
+    for line in text.lines().take(MOST_COUNTERS) {
+        let (name, number) = line.rsplit_once(' ').ok_or(EXPECTED)?;
+        let number: u64 = number.parse().map_err(|_| EXPECTED)?;
+        let name: String = name.split_whitespace().collect();
+        let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !plain || name.is_empty() || name.len() > 32 {
+            return Err(EXPECTED);
+        }
+        if number > 0 && !name.starts_with("TOTAL_") {
+            counters.insert(name, number);
+        }
+    }
+    Ok(counters)
+}
+
+/// A number from zero.
+pub(super) fn count(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "not a number")
+}
+
+/// The kernel has 26 names for uncorrectable errors, 16 for correctable ones.
+const MOST_COUNTERS: usize = 64;
 
 /// The name of a root bus, `pci0000:97`.
 pub(super) fn is_root(name: &str) -> bool {
@@ -161,6 +191,16 @@ mod tests {
     }
 
     #[test]
+    fn counters_that_are_not_zero() {
+        let text = "RxErr 0\nBadTLP 12\nBad DLLP 3\nTOTAL_ERR_COR 15";
+        let expected = [("BadDLLP".to_owned(), 3), ("BadTLP".to_owned(), 12)];
+        assert_eq!(counters(text), Ok(expected.into()));
+        for text in ["RxErr", "RxErr -1", "Rx\u{1b}Err 1", " 1", "RxErr 1e3"] {
+            assert!(counters(text).is_err(), "{text:?} was accepted");
+        }
+    }
+
+    #[test]
     fn roots_of_wide_domains() {
         assert!(is_root("pci0000:97") && is_root("pci10000:e0"));
         assert!(!is_root("pci000:97") && !is_root("0000:97:00.0") && !is_root("pci0000:977"));
@@ -170,7 +210,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in ".{0,40}") {
             let _ = (speed(&text), width(&text), id(&text), class(&text), region(&text, 0));
-            let _ = (iommu(&text), is_root(&text));
+            let _ = (iommu(&text), is_root(&text), counters(&text));
         }
     }
 }

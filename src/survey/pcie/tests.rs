@@ -338,3 +338,42 @@ fn a_system_without_pci_says_so_and_holes_are_named() {
     assert!(unread.contains("0000:98:00.0: No such file"), "{unread}");
     assert!(unread.contains("does not answer"), "{unread}");
 }
+
+#[test]
+fn errors_are_counted_by_the_kernels_names_or_left_to_firmware() {
+    let files = narrowed();
+    let port = "pci0000:97/0000:97:01.0";
+    for (name, text) in [
+        (
+            "aer_dev_correctable",
+            "RxErr 0\nBadTLP 12\nTOTAL_ERR_COR 12\n",
+        ),
+        (
+            "aer_dev_nonfatal",
+            "Undefined 0\nUnsupReq 1\nTOTAL_ERR_NONFATAL 1\n",
+        ),
+        ("aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 0\n"),
+        ("aer_rootport_total_err_cor", "40\n"),
+        ("aer_rootport_total_err_nonfatal", "0\n"),
+        ("aer_rootport_total_err_fatal", "0\n"),
+    ] {
+        files.file(&format!("sys/devices/{port}/{name}"), text);
+    }
+    let tree = read(&files);
+    let one = |name: &str, count| [(name.to_owned(), count)].into();
+    let errors = at(&tree, "0000:97:01.0").errors.value().unwrap();
+    assert_eq!(errors.correctable, one("BadTLP", 12));
+    assert_eq!(errors.nonfatal, one("UnsupReq", 1));
+    assert!(errors.fatal.is_empty());
+    assert_eq!(errors.received, one("correctable", 40));
+    let nic = why(&files, &at(&tree, "0000:98:00.0").errors);
+    assert!(
+        nic.starts_with("/sys/bus/pci/devices/0000:98:00.0/aer_dev_correctable does not exist"),
+        "{nic}"
+    );
+
+    files.file(&format!("sys/devices/{port}/aer_dev_fatal"), "DLP many\n");
+    let tree = read(&files);
+    let port = why(&files, &at(&tree, "0000:97:01.0").errors);
+    assert!(port.contains("aer_dev_fatal holds `DLP many`"), "{port}");
+}

@@ -1,6 +1,9 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
+mod gpu_nic_path;
 mod mtu;
+mod numa_unknown;
+mod pcie_errors;
 mod pcie_link;
 
 use super::{About, Said};
@@ -23,5 +26,17 @@ pub(super) const RULES: &[NodeRule] = &[
     NodeRule {
         about: &[mtu::ABOUT],
         check: mtu::check,
+    },
+    NodeRule {
+        about: &[pcie_errors::ABOUT],
+        check: pcie_errors::check,
+    },
+    NodeRule {
+        about: &[gpu_nic_path::ABOUT],
+        check: gpu_nic_path::check,
+    },
+    NodeRule {
+        about: &[numa_unknown::ABOUT],
+        check: numa_unknown::check,
     },
 ];

@@ -1,5 +1,11 @@
 //! Rules that compare the nodes of a run with each other: who differs from the majority.
 
+mod compare;
+mod differs;
+mod properties;
+#[cfg(test)]
+mod tests;
+
 use super::{About, Said};
 use crate::judge::NodeView;
 
@@ -12,4 +18,7 @@ pub(super) struct SiblingRule {
 }
 
 /// All of them, in the order in which their findings are told.
-pub(super) const RULES: &[SiblingRule] = &[];
+pub(super) const RULES: &[SiblingRule] = &[SiblingRule {
+    about: &[differs::ABOUT],
+    check: differs::check,
+}];

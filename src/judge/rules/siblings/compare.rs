@@ -1,0 +1,149 @@
+//! Finds who differs from the majority: the same question about every property.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::judge::{NicView, NodeView};
+use crate::model::{Fact, Rail, Rule, Severity};
+
+/// Something in which the nodes of a cluster should be alike.
+pub(super) struct Property {
+    /// What it is called, to follow "the".
+    pub what: &'static str,
+    /// What a difference does to the verdict.
+    pub severity: Severity,
+    /// Where it is found.
+    pub of: Of,
+    /// The rule that may have told of it already: its finding then gets the comparison, and is at
+    /// least this severe where none of the majority has the same finding.
+    pub told_by: Option<(Rule, Severity)>,
+    /// What to do about a difference.
+    pub remedy: &'static str,
+}
+
+/// Whose property it is.
+pub(super) enum Of {
+    /// The node's.
+    Node(fn(&NodeView<'_>) -> Option<Seen>),
+    /// That of the NICs which play one rail.
+    Nic(fn(&NodeView<'_>, &NicView<'_>) -> Option<Seen>),
+}
+
+/// A property as one node has it; where it is unknown there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// The value in words.
+    pub value: String,
+    /// The file or call that it is from.
+    pub from: String,
+    /// Only what is equal in this can be compared: firmware is that of a model.
+    pub among: String,
+}
+
+impl Seen {
+    /// A fact in the words of `say`, compared with everybody's.
+    pub fn fact<T>(fact: &Fact<T>, say: impl FnOnce(&T) -> String) -> Option<Self> {
+        Some(Self {
+            value: say(fact.value()?),
+            from: fact.source()?.to_owned(),
+            among: String::new(),
+        })
+    }
+
+    /// Compared only with those that are alike in this.
+    pub fn among(self, among: impl Into<String>) -> Self {
+        Self {
+            among: among.into(),
+            ..self
+        }
+    }
+}
+
+/// One place where a node differs from the majority.
+pub(super) struct Odd<'n, 'a> {
+    /// The node.
+    pub node: &'n NodeView<'a>,
+    /// Its NIC, where the property is one's.
+    pub nic: Option<&'n NicView<'a>>,
+    /// What it has.
+    pub own: Seen,
+    /// What the majority has.
+    pub majority: Rc<Majority<'n, 'a>>,
+}
+
+/// What more than half have.
+pub(super) struct Majority<'n, 'a> {
+    /// As the first of them has it.
+    pub seen: Seen,
+    /// Those that have it, by name.
+    pub nodes: Vec<&'n NodeView<'a>>,
+    /// Of how many, whose value is known.
+    pub of: usize,
+}
+
+/// Fewer have no majority that proves anything: of two that differ, either may be the odd one.
+const ENOUGH: usize = 3;
+
+struct Known<'n, 'a> {
+    node: &'n NodeView<'a>,
+    nic: Option<&'n NicView<'a>>,
+    seen: Seen,
+}
+
+/// Everything in which a node differs from more than half of at least three. In the order of rails,
+/// then of `nodes`.
+pub(super) fn odd<'n, 'a>(property: &Property, nodes: &[&'n NodeView<'a>]) -> Vec<Odd<'n, 'a>> {
+    let mut groups: BTreeMap<(Option<Rail>, String), Vec<Known<'n, 'a>>> = BTreeMap::new();
+    let mut add = |rail, known: Known<'n, 'a>| {
+        let group = groups.entry((rail, known.seen.among.clone()));
+        group.or_default().push(known);
+    };
+    for node in nodes.iter().copied() {
+        match property.of {
+            Of::Node(see) => {
+                if let Some(seen) = see(node) {
+                    let nic = None;
+                    add(None, Known { node, nic, seen });
+                }
+            }
+            Of::Nic(see) => {
+                for nic in &node.nics {
+                    if let Some(seen) = see(node, nic) {
+                        let rail = nic.rail;
+                        let nic = Some(nic);
+                        add(rail, Known { node, nic, seen });
+                    }
+                }
+            }
+        }
+    }
+    groups.into_values().flat_map(odd_of_group).collect()
+}
+
+fn odd_of_group<'n, 'a>(group: Vec<Known<'n, 'a>>) -> Vec<Odd<'n, 'a>> {
+    let Some(majority) = majority(&group).map(Rc::new) else {
+        return Vec::new();
+    };
+    let differs = |known: &Known<'_, '_>| known.seen.value != majority.seen.value;
+    let odd = |known: Known<'n, 'a>| Odd {
+        node: known.node,
+        nic: known.nic,
+        own: known.seen,
+        majority: Rc::clone(&majority),
+    };
+    group.into_iter().filter(differs).map(odd).collect()
+}
+
+fn majority<'n, 'a>(group: &[Known<'n, 'a>]) -> Option<Majority<'n, 'a>> {
+    let mut by_value: BTreeMap<&str, Vec<&Known<'n, 'a>>> = BTreeMap::new();
+    for known in group {
+        by_value.entry(&known.seen.value).or_default().push(known);
+    }
+    let most = by_value.into_values().max_by_key(Vec::len)?;
+    let proves = group.len() >= ENOUGH && 2 * most.len() > group.len();
+    proves.then(|| Majority {
+        seen: most[0].seen.clone(),
+        nodes: most.iter().map(|known| known.node).collect(),
+        of: group.len(),
+    })
+}

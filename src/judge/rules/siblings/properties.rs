@@ -1,0 +1,320 @@
+//! In what the nodes of a cluster should be alike.
+
+use super::compare::{Of, Property, Seen};
+use crate::judge::{NicView, NodeView};
+use crate::model::{
+    AcsControl, DeviceControl, Fact, Gbps, GidEntry, GidType, Iommu, LinkLayer, PciFunction,
+    PciRole, PcieTree, Rule, Severity,
+};
+use crate::topology::{PathClass, path_class, pcie_limit};
+
+/// All of them, in the order in which differences are told.
+pub(super) const PROPERTIES: &[Property] = &[
+    Property {
+        what: "number of RDMA devices",
+        severity: Severity::Warning,
+        of: Of::Node(rdma_devices),
+        told_by: Some((Rule::NoNic, Severity::NotJudged)),
+        remedy: "Look for the missing card with lspci, and for its driver in the kernel log.",
+    },
+    Property {
+        what: "number of GPUs",
+        severity: Severity::Warning,
+        of: Of::Node(gpus),
+        told_by: None,
+        remedy: "Look for the missing GPU with lspci, and for Xid 79 (fallen off the bus) in the kernel log.",
+    },
+    Property {
+        what: "model",
+        severity: Severity::Note,
+        of: Of::Nic(model_of_nic),
+        told_by: None,
+        remedy: "If that is not meant, swap the card.",
+    },
+    Property {
+        what: "port rate",
+        severity: Severity::Warning,
+        of: Of::Nic(port_rate),
+        told_by: None,
+        remedy: "Check cable, transceiver and the switch port's speed; the slower end is all that the faster one gets.",
+    },
+    Property {
+        what: "RDMA MTU",
+        severity: Severity::Warning,
+        of: Of::Nic(rdma_mtu),
+        told_by: None,
+        remedy: "Give the interface the MTU that its siblings have: 4096 bytes of RDMA need 4200 or more there.",
+    },
+    Property {
+        what: "interface MTU",
+        severity: Severity::Warning,
+        of: Of::Nic(netdev_mtu),
+        told_by: None,
+        remedy: "Give the interface the MTU that its siblings have (ip link set dev … mtu …), in its configuration too.",
+    },
+    Property {
+        what: "PCIe link",
+        severity: Severity::Warning,
+        of: Of::Nic(pcie_link),
+        told_by: Some((Rule::PcieLink, Severity::Note)),
+        remedy: "Reseat the card and riser, or move it to the slot that its siblings have it in.",
+    },
+    Property {
+        what: "way to the GPUs",
+        severity: Severity::Warning,
+        of: Of::Nic(way_to_gpus),
+        told_by: Some((Rule::GpuNicPath, Severity::Fault)),
+        remedy: "Move the card to the slot that its siblings have it in; compare linerate inspect on both.",
+    },
+    Property {
+        what: "NUMA node",
+        severity: Severity::Note,
+        of: Of::Nic(numa_node),
+        told_by: None,
+        remedy: "If that is not meant, move the card to the slot that its siblings have it in.",
+    },
+    Property {
+        what: "IOMMU mode",
+        severity: Severity::Warning,
+        of: Of::Nic(iommu),
+        told_by: None,
+        remedy: "Give the node the kernel command line of its siblings (/proc/cmdline), iommu=pt on bare metal.",
+    },
+    Property {
+        what: "ACS setting",
+        severity: Severity::Warning,
+        of: Of::Node(acs),
+        told_by: None,
+        remedy: "Give the node the BIOS setting and the start-up script (setpci) that its siblings have.",
+    },
+    Property {
+        what: "PCIe setting",
+        severity: Severity::Warning,
+        of: Of::Nic(device_control),
+        told_by: None,
+        remedy: "Compare the BIOS settings, and pci= on the kernel command lines.",
+    },
+    Property {
+        what: "limit of locked memory",
+        severity: Severity::Warning,
+        of: Of::Node(memlock),
+        told_by: None,
+        remedy: "Give the node the limits of its siblings (limits.conf, LimitMEMLOCK of the service that starts jobs).",
+    },
+    Property {
+        what: "firmware",
+        severity: Severity::Note,
+        of: Of::Nic(firmware),
+        told_by: None,
+        remedy: "Bring the cards of one model to one firmware.",
+    },
+    Property {
+        what: "driver",
+        severity: Severity::Note,
+        of: Of::Nic(driver),
+        told_by: None,
+        remedy: "Bring the nodes to one driver.",
+    },
+    Property {
+        what: "GID index of RoCEv2",
+        severity: Severity::Note,
+        of: Of::Nic(gid_index),
+        told_by: None,
+        remedy: "Do not set one NCCL_IB_GID_INDEX for all nodes, or make the order of addresses the same on all.",
+    },
+    Property {
+        what: "kernel",
+        severity: Severity::Note,
+        of: Of::Node(kernel),
+        told_by: None,
+        remedy: "Bring the nodes to one kernel.",
+    },
+];
+
+fn rdma_devices(node: &NodeView<'_>) -> Option<Seen> {
+    let tree = node.pcie();
+    let is_virtual = |function: &PciFunction| function.physical_function.is_some();
+    Seen::fact(&node.facts.rdma, |devices| {
+        // Virtual functions come and go with what runs on the node.
+        let real = devices.iter().filter(|device| {
+            let function = tree.zip(device.pci.value());
+            let function = function.and_then(|(tree, address)| tree.function(address));
+            !function.is_some_and(is_virtual)
+        });
+        real.count().to_string()
+    })
+}
+
+fn gpus(node: &NodeView<'_>) -> Option<Seen> {
+    let tree = node.pcie()?;
+    // What could not be read may be a GPU.
+    let seen = Seen::fact(&node.facts.pcie, |tree| tree.gpus().count().to_string());
+    tree.unread.is_empty().then_some(seen)?
+}
+
+fn model_of_nic(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let function = function(node, nic)?;
+    let device = function.device.value()?;
+    Seen::fact(&function.vendor, |vendor| {
+        format!("{vendor:04x}:{device:04x}")
+    })
+}
+
+fn port_rate(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    // Software RDMA makes its rate up.
+    let hardware = nic.device.software.is_none();
+    let seen = Seen::fact(&nic.port.rate, Gbps::to_string)?;
+    hardware.then(|| seen.among(model(node, nic)))
+}
+
+fn rdma_mtu(_: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    Seen::fact(&nic.port.active_mtu, u32::to_string)
+}
+
+fn netdev_mtu(_: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let seen = Seen::fact(&nic.port.netdev.value()?.mtu, u32::to_string)?;
+    // Where the RDMA MTU follows from it, that is the one to tell.
+    let rdma = nic.port.active_mtu.value();
+    Some(seen.among(rdma.map(u32::to_string).unwrap_or_default()))
+}
+
+fn pcie_link(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let limit = pcie_limit(node.pcie()?, nic.pci()?).ok()?;
+    let state = limit.narrowest.current.ok()?;
+    let end = limit.narrowest.below;
+    (limit.unknown == 0).then(|| Seen {
+        value: state.to_string(),
+        from: format!("/sys/bus/pci/devices/{end}/current_link_{{speed,width}}"),
+        among: model(node, nic),
+    })
+}
+
+/// How many GPUs are how near, whatever the order in which they are numbered.
+fn way_to_gpus(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let (tree, address) = (node.pcie()?, nic.pci()?);
+    let gpus: Vec<_> = tree.gpus().collect();
+    let classes = gpus
+        .iter()
+        .map(|gpu| path_class(tree, &gpu.address, address));
+    let classes: Vec<PathClass> = classes.collect::<Result<_, _>>().ok()?;
+    let count = |class| classes.iter().filter(|other| **other == class).count();
+    let parts = PathClass::ALL
+        .into_iter()
+        .filter_map(|class| match count(class) {
+            0 => None,
+            count => Some(format!("{class} to {count}")),
+        });
+    let models: Vec<_> = gpus.iter().map(|gpu| model_of(gpu)).collect();
+    (!gpus.is_empty()).then(|| Seen {
+        value: parts.collect::<Vec<_>>().join(", "),
+        from: "/sys/bus/pci/devices, numa_node".to_owned(),
+        among: format!("{} {}", model(node, nic), models.join(" ")),
+    })
+}
+
+/// Where there are GPUs, the way to them says more.
+fn numa_node(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let seen = Seen::fact(&nic.device.numa_node, u32::to_string)?;
+    node.pcie()?.gpus().next().is_none().then_some(seen)
+}
+
+fn iommu(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let say = |iommu: &Iommu| match iommu {
+        Iommu::Off => "off".to_owned(),
+        Iommu::Identity => "pass-through".to_owned(),
+        Iommu::Translates { kind } => format!("translating ({kind})"),
+        Iommu::Other(kind) => kind.clone(),
+    };
+    Seen::fact(function(node, nic)?.iommu.as_ref()?, say)
+}
+
+/// Of all bridges above NICs and GPUs, where all are known.
+fn acs(node: &NodeView<'_>) -> Option<Seen> {
+    let bridges = node.pcie()?.functions.iter();
+    let bridges = bridges.filter(|function| function.role == PciRole::Bridge);
+    let mut seen = None;
+    for bridge in bridges {
+        let fact = bridge.acs.as_ref()?;
+        let redirects = fact.value()?.is_some_and(AcsControl::redirects_peers);
+        let say = |redirects| match redirects {
+            true => "peer traffic goes up to the root".to_owned(),
+            false => "peer traffic is not redirected".to_owned(),
+        };
+        if redirects || seen.is_none() {
+            seen = Seen::fact(fact, |_| say(redirects));
+        }
+        if redirects {
+            break;
+        }
+    }
+    seen
+}
+
+fn device_control(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let say = |control: &DeviceControl| {
+        let ordering = if control.relaxed_ordering {
+            "on"
+        } else {
+            "off"
+        };
+        format!(
+            "MaxPayload {}, MaxReadRequest {}, relaxed ordering {ordering}",
+            control.max_payload, control.max_read_request
+        )
+    };
+    let seen = Seen::fact(&function(node, nic)?.control, say)?;
+    Some(seen.among(model(node, nic)))
+}
+
+fn memlock(node: &NodeView<'_>) -> Option<Seen> {
+    Seen::fact(&node.facts.memlock, ToString::to_string)
+}
+
+fn firmware(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let seen = Seen::fact(&nic.device.firmware, Clone::clone)?;
+    Some(seen.among(model(node, nic)))
+}
+
+fn driver(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let seen = Seen::fact(&nic.device.driver, Clone::clone)?;
+    Some(seen.among(model(node, nic)))
+}
+
+/// The first RoCEv2 GID that is routable, IPv4 before IPv6: what a job would be told to use.
+fn gid_index(_: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let routable = |entry: &&GidEntry| {
+        entry.kind.value() == Some(&GidType::RoceV2) && !entry.gid.is_link_local()
+    };
+    let entries = nic.port.gids.iter().filter(routable);
+    let entry = entries.min_by_key(|entry| (entry.gid.ipv4().is_none(), entry.index))?;
+    let family = match entry.gid.ipv4() {
+        Some(_) => "IPv4",
+        None => "IPv6",
+    };
+    let ethernet = nic.port.link_layer.value() == Some(&LinkLayer::Ethernet);
+    let seen = Seen::fact(&entry.kind, |_| entry.index.to_string())?;
+    ethernet.then(|| seen.among(family))
+}
+
+fn kernel(node: &NodeView<'_>) -> Option<Seen> {
+    Seen::fact(&node.facts.kernel, Clone::clone)
+}
+
+fn function<'a>(node: &NodeView<'a>, nic: &NicView<'a>) -> Option<&'a PciFunction> {
+    let tree: &PcieTree = node.pcie()?;
+    tree.function(nic.pci()?)
+}
+
+/// Vendor and device of a NIC's function; empty where they are unknown.
+fn model(node: &NodeView<'_>, nic: &NicView<'_>) -> String {
+    function(node, nic).map(model_of).unwrap_or_default()
+}
+
+fn model_of(function: &PciFunction) -> String {
+    let id = |fact: &Fact<u16>| {
+        fact.value()
+            .map(|id| format!("{id:04x}"))
+            .unwrap_or_default()
+    };
+    format!("{}:{}", id(&function.vendor), id(&function.device))
+}
