@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, Gbps, Gid, MemlockLimit, PciAddress, PcieTree};
+use super::{
+    Fact, Gbps, Gid, GpuDirectFacts, GpuFacts, HostFacts, MemlockLimit, PciAddress, PcieTree,
+};
 
 /// What a survey of one node found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -24,6 +26,15 @@ pub struct NodeFacts {
     /// The PCIe functions of RDMA devices and GPUs, and the bridges above them.
     #[serde(default)]
     pub pcie: Fact<PcieTree>,
+    /// Processors, memory, kernel, and what the agent may do.
+    #[serde(default)]
+    pub host: HostFacts,
+    /// What GPU drivers know of the GPUs.
+    #[serde(default)]
+    pub gpu: GpuFacts,
+    /// What GPUDirect rests on.
+    #[serde(default)]
+    pub gpudirect: GpuDirectFacts,
 }
 
 /// One RDMA device, as under /sys/class/infiniband.
@@ -41,6 +52,9 @@ pub struct RdmaDevice {
     pub pci: Fact<PciAddress>,
     /// The NUMA node of that function.
     pub numa_node: Fact<u32>,
+    /// Whether the device and its kernel driver register the memory of other devices by dma-buf.
+    #[serde(default)]
+    pub dmabuf: Fact<bool>,
     /// Its ports, by number.
     pub ports: Vec<Port>,
     /// What `ports` leaves out because it could not be read, and why.

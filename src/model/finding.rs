@@ -56,6 +56,10 @@ rules! {
     PortDown = "port-down",
     /// The PCIe links above a NIC run below what they are capable of, or carry less than its line.
     PcieLink = "pcie-link",
+    /// No NIC of a node with GPUs can reach their memory directly.
+    GpuDirectOff = "gpudirect-off",
+    /// The agent may lock less memory than RDMA has to register.
+    Memlock = "memlock",
 }
 
 impl std::str::FromStr for Rule {

@@ -40,6 +40,7 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         firmware: Fact::known("28.39.1002".into(), "test"),
         pci: Fact::known(PciAddress(pci.into()), "test"),
         numa_node: Fact::known(0, "test"),
+        dmabuf: Fact::known(true, "test"),
         ports: vec![port],
         unread: Vec::new(),
     };
@@ -51,5 +52,6 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         libibverbs: Fact::known("libibverbs.so.1".into(), "test"),
         rdma: Fact::known(devices.into_iter().map(device).collect(), "test"),
         pcie: Fact::unknown("test"),
+        ..NodeFacts::default()
     }
 }

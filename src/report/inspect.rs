@@ -338,6 +338,7 @@ mod tests {
             libibverbs: known("/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0".into()),
             rdma,
             pcie: Fact::unknown("/sys/bus/pci/devices: No such file or directory (os error 2)"),
+            ..NodeFacts::default()
         }
     }
 
@@ -349,6 +350,7 @@ mod tests {
             firmware: known("28.41.1000".into()),
             pci: known(PciAddress("0000:98:00.0".into())),
             numa_node: known(1),
+            dmabuf: known(true),
             ports: vec![Port {
                 number: 1,
                 state: known(PortState::Active),

@@ -1,6 +1,10 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
+mod gpudirect_off;
+mod memlock;
 mod pcie_link;
+#[cfg(test)]
+pub(in crate::judge) mod testing;
 
 use super::{About, Said};
 use crate::judge::NodeView;
@@ -14,7 +18,17 @@ pub(super) struct NodeRule {
 }
 
 /// All of them, in the order in which their findings are told.
-pub(super) const RULES: &[NodeRule] = &[NodeRule {
-    about: &[pcie_link::ABOUT],
-    check: pcie_link::check,
-}];
+pub(super) const RULES: &[NodeRule] = &[
+    NodeRule {
+        about: &[pcie_link::ABOUT],
+        check: pcie_link::check,
+    },
+    NodeRule {
+        about: &[gpudirect_off::ABOUT],
+        check: gpudirect_off::check,
+    },
+    NodeRule {
+        about: &[memlock::ABOUT],
+        check: memlock::check,
+    },
+];
