@@ -2,7 +2,7 @@
 
 use crate::model::NodeFacts;
 use crate::survey::{Root, Sources, survey};
-use crate::verbs::{active_mtu, library};
+use crate::verbs::{active_mtu, library, takes_dmabuf};
 
 /// The facts of this machine.
 pub(super) fn this_machine() -> NodeFacts {
@@ -14,6 +14,8 @@ pub(super) fn facts(root: &Root) -> NodeFacts {
     let sources = Sources {
         active_mtu: Some(&active_mtu),
         libibverbs: Some(&library),
+        takes_dmabuf: Some(&takes_dmabuf),
+        nvml: None,
     };
     survey(root, &sources)
 }

@@ -3,6 +3,7 @@
 
 mod cause;
 mod expected;
+mod gpudirect;
 mod localise;
 mod observe;
 mod retest;
@@ -11,6 +12,7 @@ mod verdict;
 mod view;
 
 pub use expected::{efficiency, expected};
+pub use gpudirect::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
 pub use localise::{End, Localised, Status, localise};
 pub use observe::{Observation, observe};
 pub use retest::{retests, wider};

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Fact, Gbps, Gid, Identity, Interface, Lanes, MemlockLimit, NetdevSettings, PciAddress,
-    PcieTree, RoceDefaults, Routing, Subnet,
+    Bytes, Fact, Gbps, Gid, GpuDirectFacts, GpuFacts, HostFacts, Identity, Interface, Lanes,
+    MemlockLimit, NetdevSettings, PciAddress, PcieTree, RoceDefaults, Routing, Subnet,
 };
 
 /// What a survey of one node found.
@@ -39,16 +39,31 @@ pub struct NodeFacts {
     /// The NUMA nodes, by number.
     #[serde(default)]
     pub numa: Fact<Vec<NumaNode>>,
+    /// Processors, memory, kernel, and what the agent may do.
+    #[serde(default)]
+    pub host: HostFacts,
+    /// What GPU drivers know of the GPUs.
+    #[serde(default)]
+    pub gpu: GpuFacts,
+    /// What GPUDirect rests on.
+    #[serde(default)]
+    pub gpudirect: GpuDirectFacts,
 }
 
 /// A NUMA node, as under /sys/devices/system/node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumaNode {
     /// Its number.
     pub number: u32,
     /// How far the memory of each NUMA node is, in the order of their numbers; 10 is its own (ACPI
     /// specification, System Locality Information Table).
     pub distances: Vec<u32>,
+    /// Its processors, as the kernel lists them (`0-31,64-95`); empty where it has only memory.
+    #[serde(default)]
+    pub cpus: Fact<String>,
+    /// Its memory.
+    #[serde(default)]
+    pub memory: Fact<Bytes>,
 }
 
 /// One RDMA device, as under /sys/class/infiniband.
@@ -69,6 +84,9 @@ pub struct RdmaDevice {
     pub pci: Fact<PciAddress>,
     /// The NUMA node of that function.
     pub numa_node: Fact<u32>,
+    /// Whether the device and its kernel driver register the memory of other devices by dma-buf.
+    #[serde(default)]
+    pub dmabuf: Fact<bool>,
     /// Its ports, by number.
     pub ports: Vec<Port>,
     /// What `ports` leaves out because it could not be read, and why.

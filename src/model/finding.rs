@@ -68,6 +68,10 @@ rules! {
     NumaUnknown = "numa-unknown",
     /// A node has something other than most of its siblings.
     DiffersFromSiblings = "differs-from-siblings",
+    /// No NIC of a node with GPUs can reach their memory directly.
+    GpuDirectOff = "gpudirect-off",
+    /// The agent may lock less memory than RDMA has to register.
+    Memlock = "memlock",
 }
 
 impl std::str::FromStr for Rule {

@@ -6,6 +6,9 @@ mod fact;
 mod facts;
 mod finding;
 mod gid;
+mod gpu;
+mod gpudirect;
+mod host;
 mod ids;
 mod netdev;
 mod nic;
@@ -25,6 +28,11 @@ pub use facts::{
 };
 pub use finding::{CannotTell, Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
 pub use gid::Gid;
+pub use gpu::{AmdGpu, GpuFacts, NvidiaDriver, Nvml, NvmlGpu};
+pub use gpudirect::{GpuDirectFacts, GpuDirectStorage, PeerClient};
+pub use host::{
+    Access, FrequencyScaling, HostFacts, KernelLogKind, KernelLogLine, KernelModule, VerbsNode,
+};
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
 pub use netdev::{
     ArpSettings, Bond, Interface, Lossless, NetdevSettings, Pause, Priorities, Routing,

@@ -40,6 +40,7 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         firmware: Fact::known("28.39.1002".into(), "test"),
         pci: Fact::known(PciAddress(pci.into()), "test"),
         numa_node: Fact::known(0, "test"),
+        dmabuf: Fact::known(true, "test"),
         ports: vec![port],
         ..RdmaDevice::default()
     };

@@ -353,6 +353,7 @@ mod tests {
             firmware: known("28.41.1000".into()),
             pci: known(PciAddress("0000:98:00.0".into())),
             numa_node: known(1),
+            dmabuf: known(true),
             ports: vec![Port {
                 number: 1,
                 state: known(PortState::Active),

@@ -6,6 +6,8 @@ mod device;
 mod efa;
 mod ethernet;
 mod gids;
+mod gpu;
+mod gpudirect;
 mod host;
 mod identity;
 mod interfaces;
@@ -28,7 +30,7 @@ mod tree;
 
 pub use root::Root;
 
-use crate::model::{Fact, NodeFacts};
+use crate::model::{Fact, NodeFacts, Nvml};
 use interfaces::Interfaces;
 use netlink::Kernel;
 
@@ -36,6 +38,11 @@ use netlink::Kernel;
 pub type AskMtu<'a> = dyn Fn(&str, u8) -> Fact<u32> + 'a;
 /// Tells the file that a library was loaded from.
 pub type AskLibrary<'a> = dyn Fn() -> Fact<String> + 'a;
+
+/// Tells whether an RDMA device takes the memory of other devices by dma-buf.
+pub type AskDmabuf<'a> = dyn Fn(&str) -> Fact<bool> + 'a;
+/// Tells what the NVIDIA Management Library lists.
+pub type AskNvml<'a> = dyn Fn() -> Fact<Nvml> + 'a;
 
 /// Answers that sysfs does not have. Each is asked on the running system only; without it the fact
 /// is unknown.
@@ -45,6 +52,10 @@ pub struct Sources<'a> {
     pub active_mtu: Option<&'a AskMtu<'a>>,
     /// The file that libibverbs was loaded from, or why it was not.
     pub libibverbs: Option<&'a AskLibrary<'a>>,
+    /// Whether an RDMA device takes a dma-buf: `ibv_reg_dmabuf_mr`.
+    pub takes_dmabuf: Option<&'a AskDmabuf<'a>>,
+    /// What the NVIDIA Management Library lists; asked only where there is a GPU of NVIDIA's.
+    pub nvml: Option<&'a AskNvml<'a>>,
 }
 
 /// What is known of the node whose file system starts at `root`.
@@ -76,17 +87,21 @@ struct Survey<'a> {
 fn survey_with(survey: &Survey<'_>) -> NodeFacts {
     let rdma = device::devices(survey);
     let devices = rdma.value().map_or(&[][..], Vec::as_slice);
+    let pcie = pcie::tree(survey.root, devices);
     NodeFacts {
         hostname: host::hostname(survey.root),
         kernel: host::kernel(survey.root),
         arch: host::arch(survey.root),
         memlock: host::memlock(survey.root),
         libibverbs: survey.libibverbs(),
-        pcie: pcie::tree(survey.root, devices),
         interfaces: conventional::interfaces(survey.root, devices),
         routing: routes::routing(survey),
         efa_provider: efa::provider(survey.root, devices),
         numa: numa::nodes(survey.root),
+        host: host::facts(survey.root),
+        gpu: gpu::facts(survey, pcie.value()),
+        gpudirect: gpudirect::facts(survey.root),
+        pcie,
         rdma,
     }
 }
@@ -97,6 +112,14 @@ impl Survey<'_> {
             _ if !self.root.is_live() => Fact::unknown(not_live("libibverbs is loaded here")),
             Some(ask) => ask(),
             None => Fact::unknown("libibverbs was not asked for"),
+        }
+    }
+
+    fn takes_dmabuf(&self, device: &str) -> Fact<bool> {
+        match self.sources.takes_dmabuf {
+            _ if !self.root.is_live() => Fact::unknown(not_live("only ibv_reg_dmabuf_mr tells")),
+            Some(ask) => ask(device),
+            None => Fact::unknown("only ibv_reg_dmabuf_mr tells, and libibverbs was not asked"),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The NUMA nodes and how far apart they are: /sys/devices/system/node.
 
+use super::host::cpu;
 use super::parse;
 use super::root::Root;
 use crate::model::{Fact, NumaNode};
@@ -24,12 +25,17 @@ pub(super) fn nodes(root: &Root) -> Fact<Vec<NumaNode>> {
     }
     let mut nodes = Vec::new();
     for number in numbers {
-        let path = dir.join(format!("node{number}")).join("distance");
-        let distances = match root.fact(&path, distances) {
+        let home = dir.join(format!("node{number}"));
+        let distances = match root.fact(&home.join("distance"), distances) {
             Fact::Known { value, .. } => value,
             Fact::Unknown { why } => return Fact::Unknown { why },
         };
-        nodes.push(NumaNode { number, distances });
+        nodes.push(NumaNode {
+            number,
+            distances,
+            cpus: cpu::of_numa_node(root, &home),
+            memory: cpu::memory_of_numa_node(root, &home),
+        });
     }
     let size = nodes.len();
     match nodes.iter().find(|node| node.distances.len() != size) {

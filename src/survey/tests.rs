@@ -440,9 +440,13 @@ fn a_snapshot_never_asks_the_machine_it_is_read_on() {
         .file("proc/sys/kernel/osrelease", "5.15.0-1053-nvidia\n");
     let mtu = |_: &str, _: u8| -> Fact<u32> { panic!("libibverbs of this machine was asked") };
     let library = || -> Fact<String> { panic!("libibverbs of this machine was asked") };
+    let dmabuf = |_: &str| -> Fact<bool> { panic!("libibverbs of this machine was asked") };
+    let nvml = || -> Fact<Nvml> { panic!("NVML of this machine was asked") };
     let sources = Sources {
         active_mtu: Some(&mtu),
         libibverbs: Some(&library),
+        takes_dmabuf: Some(&dmabuf),
+        nvml: Some(&nvml),
     };
     let facts = survey(&tree.root(), &sources);
     assert_eq!(facts.hostname.value().unwrap(), "node017");
@@ -452,6 +456,10 @@ fn a_snapshot_never_asks_the_machine_it_is_read_on() {
         facts.memlock.why_unknown(),
         facts.libibverbs.why_unknown(),
         only_port(facts.clone()).active_mtu.why_unknown(),
+        only_device(facts.clone()).dmabuf.why_unknown(),
+        facts.host.memlock_exempt.why_unknown(),
+        facts.host.kernel_log.why_unknown(),
+        facts.host.verbs_access.why_unknown(),
     ] {
         assert!(why.unwrap().starts_with("not the live system: "), "{why:?}");
     }
@@ -468,6 +476,7 @@ fn the_live_system_asks_libibverbs_for_what_sysfs_lacks() {
     let sources = Sources {
         active_mtu: Some(&mtu),
         libibverbs: Some(&library),
+        ..Sources::default()
     };
     let survey = Survey {
         root: &Root::live(),

@@ -9,6 +9,7 @@
 
 mod completion;
 mod device;
+mod dmabuf;
 mod error;
 mod explain;
 mod facts;
@@ -19,6 +20,7 @@ mod work_request;
 
 pub use completion::{Completion, CompletionMode, CompletionQueue, StallWatchdog, Wait};
 pub use device::{Device, DeviceLimits, PathMtu, Port, device_names};
+pub use dmabuf::takes_dmabuf;
 pub use error::{Failure, VerbsError};
 pub use explain::{
     Explanation, Operation, PathFacts, Situation, explain, explain_status, memlock_limit,

@@ -23,6 +23,8 @@ macro_rules! function_table {
             $( pub(super) $field: $signature, )*
             /// `ibv_reg_mr_iova2`, from rdma-core 29; needed for relaxed ordering.
             pub(super) reg_mr_iova2: Option<RegMrIova2>,
+            /// `ibv_reg_dmabuf_mr`, from rdma-core 34; needed for other devices' memory.
+            pub(super) reg_dmabuf_mr: Option<RegDmabufMr>,
         }
 
         $( const _: $signature = ffi::$name; )*
@@ -44,7 +46,11 @@ macro_rules! function_table {
                     .ok()
                     // SAFETY: as above.
                     .map(|p| unsafe { std::mem::transmute::<*mut c_void, RegMrIova2>(p) });
-                Ok(Self { $( $field, )* reg_mr_iova2 })
+                let reg_dmabuf_mr = versioned_symbol(handle, c"ibv_reg_dmabuf_mr", c"IBVERBS_1.12")
+                    .ok()
+                    // SAFETY: as above.
+                    .map(|p| unsafe { std::mem::transmute::<*mut c_void, RegDmabufMr>(p) });
+                Ok(Self { $( $field, )* reg_mr_iova2, reg_dmabuf_mr })
             }
         }
     };
@@ -54,6 +60,11 @@ macro_rules! function_table {
 type RegMrIova2 =
     unsafe extern "C" fn(*mut ffi::ibv_pd, *mut c_void, usize, u64, c_uint) -> *mut ffi::ibv_mr;
 const _: RegMrIova2 = ffi::ibv_reg_mr_iova2;
+
+/// `ibv_reg_dmabuf_mr`: domain, offset, length, address for the peer, file descriptor, access.
+type RegDmabufMr =
+    unsafe extern "C" fn(*mut ffi::ibv_pd, u64, usize, u64, c_int, c_int) -> *mut ffi::ibv_mr;
+const _: RegDmabufMr = ffi::ibv_reg_dmabuf_mr;
 
 function_table! {
     "IBVERBS_1.1" get_device_list = ibv_get_device_list:

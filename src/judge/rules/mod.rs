@@ -17,6 +17,8 @@ mod slow_pair;
 mod slow_path;
 
 pub use about::{About, about};
+#[cfg(test)]
+pub(super) use node::testing;
 
 use super::{Localised, NodeView, Observation};
 use crate::ledger::{Ledger, Probe};
@@ -197,17 +199,27 @@ fn shape(probe: &Probe) -> String {
     }
 }
 
-/// Names in a row, the first few and how many more there are.
+/// Nodes in a row, in the order of their names.
 fn names<'n>(nodes: impl IntoIterator<Item = &'n NodeName>) -> String {
-    const SHOWN: usize = 4;
     let mut all: Vec<&str> = nodes.into_iter().map(|node| node.0.as_str()).collect();
     all.sort_unstable();
-    all.dedup();
-    let more = all.len().saturating_sub(SHOWN);
-    all.truncate(SHOWN);
+    in_a_row(all)
+}
+
+/// Names in a row, each once: the first few and how many more there are.
+fn in_a_row<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    const SHOWN: usize = 4;
+    let mut once: Vec<&str> = Vec::new();
+    for name in names {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    }
+    let more = once.len().saturating_sub(SHOWN);
+    once.truncate(SHOWN);
     match more {
-        0 => all.join(", "),
-        more => format!("{} and {more} more", all.join(", ")),
+        0 => once.join(", "),
+        more => format!("{} and {more} more", once.join(", ")),
     }
 }
 

@@ -33,6 +33,7 @@ pub fn numa(distances: &[&[u32]]) -> Fact<Vec<NumaNode>> {
     let node = |(number, distances): (usize, &&[u32])| NumaNode {
         number: number as u32,
         distances: distances.to_vec(),
+        ..NumaNode::default()
     };
     let nodes = distances.iter().enumerate().map(node);
     Fact::known(nodes.collect(), "/sys/devices/system/node")

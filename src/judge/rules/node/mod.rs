@@ -1,10 +1,14 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
 mod gpu_nic_path;
+mod gpudirect_off;
+mod memlock;
 mod mtu;
 mod numa_unknown;
 mod pcie_errors;
 mod pcie_link;
+#[cfg(test)]
+pub(in crate::judge) mod testing;
 
 use super::{About, Said};
 use crate::judge::NodeView;
@@ -38,5 +42,13 @@ pub(super) const RULES: &[NodeRule] = &[
     NodeRule {
         about: &[numa_unknown::ABOUT],
         check: numa_unknown::check,
+    },
+    NodeRule {
+        about: &[gpudirect_off::ABOUT],
+        check: gpudirect_off::check,
+    },
+    NodeRule {
+        about: &[memlock::ABOUT],
+        check: memlock::check,
     },
 ];

@@ -1,11 +1,35 @@
-//! The node itself: its name, kernel and limits.
+//! The node itself: its name, kernel, limits, processors, and what the agent may do.
+
+mod access;
+pub(super) mod cpu;
+mod kernel;
+mod kernel_log;
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::utsname::{UtsName, uname};
 
 use super::root::Root;
 use super::{not_live, parse};
-use crate::model::{Bytes, Fact, MemlockLimit};
+use crate::model::{Bytes, Fact, HostFacts, MemlockLimit};
+
+/// Everything around the devices.
+pub(super) fn facts(root: &Root) -> HostFacts {
+    HostFacts {
+        cpu: cpu::model(root),
+        cpus_online: cpu::online(root),
+        scaling: cpu::scaling(root),
+        clock_source: cpu::clock_source(root),
+        container: kernel::container(root),
+        kernel_arguments: kernel::arguments(root),
+        modules: kernel::modules(root),
+        kernel_log: kernel_log::lines(root),
+        user: access::user(root),
+        memlock_exempt: access::memlock_exempt(root),
+        verbs_access: access::verbs(root),
+        rdma_cm: access::rdma_cm(root),
+        cma_total: cpu::cma_total(root),
+    }
+}
 
 /// The node's name for itself.
 pub(super) fn hostname(root: &Root) -> Fact<String> {

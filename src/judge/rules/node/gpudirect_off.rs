@@ -1,0 +1,218 @@
+//! GPUs and fabric NICs in one node that cannot reach each other: every byte goes through the host.
+
+use super::Said;
+use crate::judge::rules::{About, in_a_row, plain};
+use crate::judge::{GpuKind, GpuPair, GpuWay, NodeView, gpu_kind, gpu_pairs};
+use crate::model::{Evidence, Fact, Finding, Rule, Severity, VENDOR_AMD_GPU};
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::GpuDirectOff,
+    means: "The node has GPUs and fabric NICs, and the NICs cannot read or write the memory of the GPUs: \
+            neither is a peer memory client registered, nor do both drivers know dma-buf. Everything that \
+            NCCL or RCCL sends is copied through host memory first, and they say so only where debug \
+            output is on.",
+    detected: "Peer memory: /sys/kernel/mm/memory_peers and /sys/module/nvidia_peermem or nv_peer_mem. \
+               dma-buf: NVIDIA's open kernel modules (/proc/driver/nvidia/version) or amdgpu on the one \
+               side, on the other a NIC whose driver looks at the file descriptor that \
+               ibv_reg_dmabuf_mr is called with. A fault where both are missing. Boards that are not made \
+               for it, and GPUs that share the host's memory, are not meant. Cannot be told where the \
+               agent may not open the NIC, or libibverbs is older than rdma-core 34.",
+    remedy: "Load nvidia-peermem (modprobe nvidia-peermem; it needs the ib_core of DOCA-OFED or of a kernel \
+             with peer memory) and have it loaded at boot, or use NVIDIA's open kernel modules from version 515 \
+             on Linux 5.12 or newer, whose memory NICs reach by dma-buf. With AMD GPUs, use the amdgpu of ROCm.",
+};
+
+pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
+    let counts = |pair: &GpuPair<'_>| node.nics.iter().any(|nic| nic.id.device == pair.nic.name);
+    let pairs: Vec<_> = gpu_pairs(node.facts).into_iter().filter(counts).collect();
+    let without: Vec<_> = pairs
+        .iter()
+        .filter(|pair| matches!(pair.way, Ok(GpuWay::None { .. })))
+        .collect();
+    let works = pairs
+        .iter()
+        .any(|pair| matches!(pair.way, Ok(GpuWay::Peermem(_) | GpuWay::Dmabuf)));
+    // Without a run, a NIC that serves something else is no reason for alarm.
+    let by_rail = node.nics.iter().any(|nic| nic.rail.is_some());
+    if !without.is_empty() && (!works || by_rail) {
+        return said.findings.push(finding(node, &pairs, &without));
+    }
+    let unknown = pairs.iter().find_map(|pair| pair.way.as_ref().err());
+    if let (Some(why), false) = (unknown, works) {
+        said.cannot_tell(Rule::GpuDirectOff, node.subject(), why);
+    }
+}
+
+fn finding(node: &NodeView<'_>, all: &[GpuPair<'_>], without: &[&GpuPair<'_>]) -> Finding {
+    let severity = match without
+        .iter()
+        .any(|p| gpu_kind(p.gpu) == GpuKind::Accelerator)
+    {
+        true => Severity::Fault,
+        false => Severity::Warning,
+    };
+    let gpus = in_a_row(without.iter().map(|pair| pair.gpu_name.as_str()));
+    let nics = in_a_row(without.iter().map(|pair| pair.nic.name.as_str()));
+    let share = match without.len() == all.len() {
+        true => "off",
+        false => "partly off",
+    };
+    let why = match without.first().map(|pair| &pair.way) {
+        Some(Ok(GpuWay::None { peermem, dmabuf })) => format!("{peermem}, and {dmabuf}"),
+        _ => "neither peer memory nor dma-buf is there".to_owned(),
+    };
+    plain(
+        Rule::GpuDirectOff,
+        severity,
+        node.subject(),
+        format!(
+            "GPUDirect RDMA is {share} on {}: what {nics} and {gpus} exchange is copied through host memory: {why}.",
+            node.name
+        ),
+        evidence(node, without),
+        remedy(without),
+    )
+}
+
+fn evidence(node: &NodeView<'_>, without: &[&GpuPair<'_>]) -> Vec<Evidence> {
+    let facts = node.facts;
+    let mut evidence = Vec::new();
+    let mut add = |saw: String, from: Option<&str>| {
+        let from = format!("{}: {}", node.name, from.unwrap_or_default());
+        evidence.push(Evidence { saw, from });
+    };
+    let clients = &facts.gpudirect.peer_clients;
+    add("no peer memory client of the GPUs".into(), clients.source());
+    if let Fact::Known { value, from } = &facts.gpu.nvidia {
+        let kind = if value.open { "open" } else { "proprietary" };
+        add(
+            format!("{kind} NVIDIA driver {}", value.version),
+            Some(from),
+        );
+    }
+    if let Some(nic) = without.first().map(|pair| pair.nic)
+        && let Fact::Known { value, from } = &nic.dmabuf
+    {
+        let takes = if *value { "takes" } else { "does not take" };
+        add(format!("{} {takes} a dma-buf", nic.name), Some(from));
+    }
+    evidence
+}
+
+fn remedy(without: &[&GpuPair<'_>]) -> String {
+    let amd = |pair: &&GpuPair<'_>| pair.gpu.vendor.value() == Some(&VENDOR_AMD_GPU);
+    let no_driver = |pair: &&GpuPair<'_>| matches!(&pair.way, Ok(GpuWay::None { dmabuf, .. }) if dmabuf.contains("driver is not loaded"));
+    if without.iter().all(amd) {
+        "Use the amdgpu driver of ROCm with an ib_core that has peer memory, or a kernel and NIC driver that know \
+         dma-buf (CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY)."
+            .to_owned()
+    } else if without.iter().any(no_driver) {
+        format!("Load NVIDIA's driver first. {}", ABOUT.remedy)
+    } else {
+        ABOUT.remedy.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::inspect;
+    use crate::judge::rules::node::testing::{all, only, without_gpudirect};
+    use crate::model::testing::facts;
+    use crate::model::{NodeFacts, NodeName, SoftwareRdma};
+
+    fn off(facts: &NodeFacts) -> Option<Finding> {
+        only(facts, Rule::GpuDirectOff)
+    }
+
+    #[test]
+    fn without_either_way_it_is_a_fault_that_says_what_is_missing() {
+        let finding = off(&without_gpudirect()).unwrap();
+        assert_eq!(finding.severity, Severity::Fault);
+        assert_eq!(
+            finding.says,
+            "GPUDirect RDMA is off on node017: what mlx5_0, mlx5_1, mlx5_2, mlx5_3 and 1 more and GPU0, GPU1, \
+             GPU2 exchange is copied through host memory: nvidia_peermem is not loaded, and NVIDIA's driver \
+             550.54.15 is the proprietary one, which exports no dma-buf."
+        );
+        assert_eq!(finding.evidence.len(), 3);
+        assert!(finding.remedy.starts_with("Load nvidia-peermem"));
+    }
+
+    #[test]
+    fn dma_buf_alone_is_enough() {
+        let mut facts = without_gpudirect();
+        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| crate::model::NvidiaDriver {
+            open: true,
+            ..driver
+        });
+        assert!(all(&facts).findings.is_empty(), "{:#?}", all(&facts));
+    }
+
+    #[test]
+    fn a_stand_in_without_a_driver_beside_software_rdma_is_named_too() {
+        let mut facts = without_gpudirect();
+        facts.host.modules = Fact::known(vec![], "/sys/module");
+        facts.gpu.nvidia = Fact::unknown("/proc/driver/nvidia/version does not exist");
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            for nic in value {
+                nic.software = Some(SoftwareRdma::Rxe);
+                nic.dmabuf = Fact::known(false, "ibv_reg_dmabuf_mr");
+            }
+        }
+        let finding = off(&facts).unwrap();
+        assert!(
+            finding
+                .says
+                .contains("NVIDIA's kernel driver is not loaded")
+        );
+        assert!(finding.remedy.starts_with("Load NVIDIA's driver first."));
+    }
+
+    #[test]
+    fn who_has_no_gpu_or_no_nic_is_not_judged() {
+        let none = facts(vec![]);
+        assert_eq!(inspect(&NodeName::from("n"), &none).cannot_tell, []);
+        let mut no_nic = without_gpudirect();
+        no_nic.rdma = Fact::known(vec![], "/sys/class/infiniband");
+        assert!(off(&no_nic).is_none());
+        assert!(all(&no_nic).cannot_tell.is_empty());
+    }
+
+    #[test]
+    fn consumer_boards_and_shared_memory_are_not_meant() {
+        for device in [0x2204, 0x2e12] {
+            let mut facts = without_gpudirect();
+            if let Fact::Known { value, .. } = &mut facts.pcie {
+                let gpus = value.functions.iter_mut();
+                for gpu in gpus.filter(|f| f.memory_window.is_some()) {
+                    gpu.device = Fact::known(device, "device");
+                }
+            }
+            assert!(off(&facts).is_none(), "{device:04x}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_asked_cannot_be_told_once() {
+        let mut facts = without_gpudirect();
+        facts.gpudirect.peer_clients = Fact::unknown("not the live system");
+        let said = all(&facts);
+        let rules: Vec<_> = said.cannot_tell.iter().map(|c| c.rule).collect();
+        assert_eq!(rules, [Rule::GpuDirectOff]);
+        assert!(off(&facts).is_none());
+    }
+
+    #[test]
+    fn a_nic_for_something_else_is_no_reason_for_alarm() {
+        let mut facts = without_gpudirect();
+        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| crate::model::NvidiaDriver {
+            open: true,
+            ..driver
+        });
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            value[4].dmabuf = Fact::known(false, "ibv_reg_dmabuf_mr");
+        }
+        assert!(off(&facts).is_none());
+    }
+}

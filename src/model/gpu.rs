@@ -1,0 +1,86 @@
+//! What GPU drivers know of a node's GPUs, beside what the PCIe tree shows.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bytes, Fact, PciAddress};
+
+/// The drivers' view of the GPUs. Where the node has no GPU of a maker, nobody looked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GpuFacts {
+    /// NVIDIA's kernel driver.
+    pub nvidia: Fact<NvidiaDriver>,
+    /// What the NVIDIA Management Library lists.
+    pub nvml: Fact<Nvml>,
+    /// AMD's GPUs as amdgpu shows them, in the order of their addresses.
+    pub amd: Fact<Vec<AmdGpu>>,
+}
+
+/// NVIDIA's kernel driver, from /proc/driver/nvidia/version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NvidiaDriver {
+    /// Its version, such as `550.54.15`.
+    pub version: String,
+    /// Whether these are the open kernel modules, which alone export GPU memory as a dma-buf.
+    pub open: bool,
+}
+
+impl NvidiaDriver {
+    /// The number before the first dot of the version.
+    pub fn major(&self) -> Option<u32> {
+        self.version.split('.').next()?.parse().ok()
+    }
+}
+
+/// The NVIDIA Management Library's view.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nvml {
+    /// The driver's version.
+    pub driver: Fact<String>,
+    /// The newest CUDA that the driver supports, such as `12.4`.
+    pub cuda: Fact<String>,
+    /// The GPUs that it lists.
+    pub gpus: Vec<NvmlGpu>,
+    /// What `gpus` leaves out because it does not answer, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
+}
+
+/// A GPU as the NVIDIA Management Library lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NvmlGpu {
+    /// Its function.
+    pub address: PciAddress,
+    /// Its model, such as `NVIDIA H100 80GB HBM3`.
+    pub name: Fact<String>,
+    /// Its UUID.
+    pub uuid: Fact<String>,
+    /// Its memory.
+    pub memory: Fact<Bytes>,
+    /// The window onto its memory: BAR1.
+    pub bar1: Fact<Bytes>,
+    /// The generation of its PCIe link: now, and at the most with this board and slot.
+    pub pcie_generation: Fact<(u32, u32)>,
+    /// The lanes of its PCIe link: now, and at the most with this board and slot.
+    pub pcie_width: Fact<(u32, u32)>,
+    /// The share of the last sample period in which it was busy, in percent.
+    pub busy_percent: Fact<u32>,
+}
+
+impl Nvml {
+    /// The GPU at an address.
+    pub fn gpu(&self, address: &PciAddress) -> Option<&NvmlGpu> {
+        self.gpus.iter().find(|gpu| gpu.address == *address)
+    }
+}
+
+/// One of AMD's GPUs, from /sys/class/drm/card*/device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AmdGpu {
+    /// Its function.
+    pub address: PciAddress,
+    /// Its memory.
+    pub memory: Fact<Bytes>,
+    /// The id that tells it from its like.
+    pub unique_id: Fact<String>,
+}
