@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, Gbps, Gid, MemlockLimit, PciAddress, PcieTree};
+use super::{Counters, Fact, Gbps, Gid, MemlockLimit, PciAddress, PcieTree};
 
 /// What a survey of one node found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -79,6 +79,13 @@ pub struct Port {
     pub netdev: Fact<Netdev>,
     /// The GID table, empty slots left out.
     pub gids: Vec<GidEntry>,
+    /// The port's counters, from `counters` and, on older kernels, `counters_ext`.
+    /// Data is counted in words of 4 bytes.
+    #[serde(default)]
+    pub counters: Fact<Counters>,
+    /// The driver's own counters of the port, from `hw_counters`.
+    #[serde(default)]
+    pub hw_counters: Fact<Counters>,
     /// What `gids` leaves out because it could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
@@ -93,6 +100,9 @@ pub struct Netdev {
     pub mtu: Fact<u32>,
     /// The kernel's operational state (`up`, `down`, `unknown`).
     pub operstate: Fact<String>,
+    /// Its counters, from `statistics`, and how often its carrier came or went.
+    #[serde(default)]
+    pub counters: Fact<Counters>,
 }
 
 /// An entry of a port's GID table.

@@ -1,6 +1,7 @@
 //! The vocabulary: ids, units, facts, probes, expectations, findings, events.
 //! Knows no clock, file, thread or colour, and imports no other room.
 
+mod counters;
 mod event;
 mod fact;
 mod facts;
@@ -15,6 +16,7 @@ pub mod testing;
 mod text;
 mod units;
 
+pub use counters::{Counter, Counters, UnreadCounters, saturates_at};
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
 pub use fact::Fact;
 pub use facts::{

@@ -26,8 +26,7 @@ pub fn port() -> Port {
         active_mtu: Fact::known(4096, "test"),
         lid: Fact::unknown("Ethernet"),
         netdev: Fact::unknown("test"),
-        gids: Vec::new(),
-        unread: Vec::new(),
+        ..Port::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads /sys, /proc and limits into facts. Below a root other than `/`, a snapshot of a node, the
 //! facts that only a running kernel can tell are unknown.
 
+mod counters;
 mod device;
 mod gids;
 mod host;

@@ -1,7 +1,7 @@
 //! The ports of an RDMA device.
 
 use super::device::DeviceDir;
-use super::{Survey, gids, netdev, parse};
+use super::{Survey, counters, gids, netdev, parse};
 use crate::model::{Fact, LinkLayer, Port};
 
 /// Port `number` of the device.
@@ -25,6 +25,8 @@ pub(super) fn port(survey: &Survey<'_>, device: &DeviceDir, number: u8) -> Port 
         lid,
         netdev: netdev::of_port(survey, device, number, &gids),
         gids,
+        counters: counters::of_port(survey.root, &dir),
+        hw_counters: counters::of_driver(survey.root, &dir),
         unread,
     }
 }
