@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, Rail, RunSettings};
+use super::{
+    Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, Rail, RunSettings, Sample,
+    SampleLayout,
+};
 
 /// Version of the event vocabulary; raised when an older reader would misread a newer event.
 pub const SCHEMA: u32 = 1;
@@ -102,6 +105,20 @@ pub enum Event {
         node: NodeName,
         /// What was found.
         facts: Box<NodeFacts>,
+    },
+    /// A node's counters will be sampled, or its ports are others now.
+    NodeWatched {
+        /// The node.
+        node: NodeName,
+        /// What the samples that follow are made of.
+        layout: Box<SampleLayout>,
+    },
+    /// A node's counters were read.
+    NodeSampled {
+        /// The node.
+        node: NodeName,
+        /// What they stood at.
+        sample: Sample,
     },
     /// A node could not be reached, or stopped answering.
     NodeLost {

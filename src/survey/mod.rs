@@ -11,12 +11,14 @@ mod parse;
 mod pcie;
 mod port;
 mod root;
+mod sample;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tree;
 
 pub use root::Root;
+pub use sample::Sampler;
 
 use crate::model::{Fact, NodeFacts};
 use interfaces::Interfaces;
