@@ -9,7 +9,9 @@ mod inspect;
 mod output;
 mod progress;
 mod report;
+mod start;
 mod surveyor;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -20,6 +22,7 @@ use crate::cli::{Cli, Command, ConfigCommand};
 pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Report(arguments) => report::run(&arguments),
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Inspect(arguments) => inspect::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Config {

@@ -10,10 +10,13 @@ use crate::model::{
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeWatch {
     layout: SampleLayout,
-    /// The last sample, and the one before it.
+    /// The sample that the next interval begins with.
+    from: Option<Sample>,
+    /// The last sample, if one came since the interval began.
     last: Option<Sample>,
-    before: Option<Sample>,
-    samples: u64,
+    /// Both ends of the last whole interval.
+    interval: Option<(Sample, Sample)>,
+    quiet: u32,
 }
 
 /// How often a quantity happened between two samples.
@@ -44,10 +47,35 @@ impl NodeWatch {
         }
     }
 
-    /// Takes in the next sample.
+    /// Takes in the next sample, if it is made as the layout has it.
     pub(super) fn apply(&mut self, sample: &Sample) {
-        self.before = self.last.replace(sample.clone());
-        self.samples += 1;
+        if !self.fits(sample) {
+            return;
+        }
+        match self.from {
+            None => self.from = Some(sample.clone()),
+            Some(_) => self.last = Some(sample.clone()),
+        }
+    }
+
+    /// An interval is over. Each sample ends one and begins the next, so that no count is told twice
+    /// or lost, however early or late samples come.
+    pub(super) fn turn(&mut self) {
+        match self.last.take() {
+            None => self.quiet = self.quiet.saturating_add(1),
+            Some(last) => {
+                let from = self.from.replace(last.clone());
+                self.interval = from.map(|from| (from, last));
+                self.quiet = 0;
+            }
+        }
+    }
+
+    fn fits(&self, sample: &Sample) -> bool {
+        let ports = self.layout.ports.value().map_or(&[][..], Vec::as_slice);
+        let mut both = ports.iter().zip(&sample.ports);
+        ports.len() == sample.ports.len()
+            && both.all(|(port, reading)| port.series.len() == reading.values.len())
     }
 
     /// What the samples are made of.
@@ -55,14 +83,14 @@ impl NodeWatch {
         &self.layout
     }
 
-    /// How many samples came.
-    pub fn samples(&self) -> u64 {
-        self.samples
+    /// How many intervals have ended without a sample since the one that [`NodeWatch::rates`] is of.
+    pub fn quiet(&self) -> u32 {
+        self.quiet
     }
 
-    /// What each port did between the last two samples; nothing before there are two.
+    /// What each port did in the last interval that had samples; nothing before there was one.
     pub fn rates(&self) -> Vec<PortRates<'_>> {
-        let (Some(before), Some(last)) = (&self.before, &self.last) else {
+        let Some((before, last)) = &self.interval else {
             return Vec::new();
         };
         let ports = self.layout.ports.value().map_or(&[][..], Vec::as_slice);
@@ -121,6 +149,14 @@ impl<'a> PortRates<'a> {
 }
 
 impl Ledger {
+    /// An interval of a watch is over.
+    pub fn turn(&mut self) {
+        let watched = self.nodes.values_mut();
+        watched
+            .filter_map(|node| node.watch.as_mut())
+            .for_each(NodeWatch::turn);
+    }
+
     /// The nodes that are watched or were to be, each with its samples where there are some.
     pub fn watched(&self) -> impl Iterator<Item = (&NodeName, &NodeState, Option<&NodeWatch>)> {
         self.nodes()
@@ -321,6 +357,38 @@ mod tests {
         let rates = PortRates::between(&layout, &reading(0, &[]), &reading(1, &[])).unwrap();
         let why = rates.tally(Quantity::Pauses).why_unknown();
         assert_eq!(why, Some("sysfs does not count pauses"));
+    }
+
+    #[test]
+    fn samples_that_come_early_or_late_are_each_told_once() {
+        let layout = SampleLayout {
+            ports: Fact::known(
+                vec![layout(vec![series(
+                    Quantity::Errors,
+                    "symbol_error",
+                    1,
+                    None,
+                )])],
+                "test",
+            ),
+            left_out: 0,
+        };
+        let mut watch = NodeWatch::new(&layout);
+        let mut told = 0;
+        let mut seconds = 0;
+        for samples in [1, 0, 2, 1, 0, 3] {
+            for _ in 0..samples {
+                seconds += 1;
+                let ports = vec![reading(seconds * 1_000_000, &[seconds * 10])];
+                watch.apply(&Sample { ports });
+            }
+            watch.turn();
+            if watch.quiet() == 0 {
+                let tally = watch.rates()[0].tally(Quantity::Errors).clone();
+                told += tally.value().unwrap().count;
+            }
+        }
+        assert_eq!(told, (seconds - 1) * 10);
     }
 
     proptest! {
