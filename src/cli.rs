@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
@@ -24,6 +25,7 @@ Examples:
   linerate report --config cluster.toml 'node[001-016]'
   linerate report --config cluster.toml --format text --format json=run.json
   linerate config check cluster.toml
+  linerate watch --config cluster.toml
   linerate inspect
   linerate explain half-bandwidth
 
@@ -48,6 +50,22 @@ Examples:
     exit_codes!()
 );
 
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  linerate watch
+      This machine, a table that is drawn again every second.
+  linerate watch --config cluster.toml 'node[001-016]'
+  linerate watch --config cluster.toml --interval 5 --count 12 --format json
+
+tx and rx are what the NIC's own counters show, everybody's traffic together. Errors, discards,
+packets sent again, pauses, waits for credits and congestion notifications (sent/obeyed) are
+counted since the reading before. `?` is not known; `3+` is at least 3.
+
+Exit codes:
+  0  stopped, or the readings asked for were made
+  2  bad usage or configuration
+  3  there was nothing to watch: no node was reached, or none has an RDMA device";
+
 /// Finds the NIC in a GPU cluster that is not running at line rate, and says why.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "linerate", version, after_help = EXAMPLES, arg_required_else_help = true)]
@@ -63,6 +81,8 @@ pub struct Cli {
 pub enum Command {
     /// Measure every pair of NICs on every rail and report what is not at line rate
     Report(ReportArgs),
+    /// Show what each NIC carries now, second by second, without traffic of its own
+    Watch(WatchArgs),
     /// Show what linerate sees on this machine, without traffic, and what is wrong with it
     Inspect(InspectArgs),
     /// Say what a rule means, how it is detected, and what to do
@@ -120,6 +140,49 @@ pub struct ReportArgs {
         hide_possible_values = true
     )]
     pub color: Color,
+}
+
+/// `linerate watch`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = WATCH_EXAMPLES)]
+pub struct WatchArgs {
+    /// Only these nodes of the cluster file, as host lists; without a cluster file, the nodes there
+    /// are; without either, this machine
+    #[arg(value_name = "NODES")]
+    pub nodes: Vec<String>,
+
+    /// The cluster file: nodes, and how to reach them
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// The time from one reading to the next, from 0.1 to 60
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    pub interval: Duration,
+
+    /// End after so many readings [default: go on until Ctrl-C]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+
+    /// What to write: text, or json with one document on a line for each reading
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    #[arg(hide_possible_values = true)]
+    pub format: Format,
+
+    /// Believe the host key of a node that no known_hosts file has, and add it (never a changed one)
+    #[arg(long)]
+    pub accept_new: bool,
+
+    /// Watch the sys/ below this folder, not this machine's
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["nodes", "config"])]
+    pub root: Option<PathBuf>,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok();
+    seconds
+        .filter(|seconds| (0.1..=60.0).contains(seconds))
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "a number of seconds from 0.1 to 60 is wanted".to_owned())
 }
 
 /// `linerate inspect`.
@@ -287,6 +350,7 @@ mod tests {
     fn help_says_what_there_is() {
         insta::assert_snapshot!("help", help(&[]));
         insta::assert_snapshot!("help_report", help(&["report"]));
+        insta::assert_snapshot!("help_watch", help(&["watch"]));
         insta::assert_snapshot!("help_inspect", help(&["inspect"]));
         insta::assert_snapshot!("help_config", help(&["config"]));
         insta::assert_snapshot!("help_config_check", help(&["config", "check"]));
@@ -344,6 +408,23 @@ mod tests {
             "-f text -f json=x -o x",
         ] {
             assert!(places(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_watch_takes_what_the_help_promises() {
+        let parse = |line: &str| {
+            let words = ["linerate", "watch"].into_iter();
+            Cli::try_parse_from(words.chain(line.split_whitespace()))
+        };
+        let Ok(Command::Watch(args)) = parse("n[1-2] -i 0.5 -n 3 -f json").map(|cli| cli.command)
+        else {
+            panic!("not a watch");
+        };
+        assert_eq!(args.interval, Duration::from_millis(500));
+        assert_eq!((args.count, args.format), (Some(3), Format::Json));
+        for refused in ["-i 0", "-i 61", "-i nan", "-n 0", "--root x n1"] {
+            assert!(parse(refused).is_err(), "{refused}");
         }
     }
 

@@ -56,7 +56,7 @@ fn the_binary_does_not_need_libibverbs() {
 
 #[test]
 fn help_names_the_commands_and_the_exit_codes() {
-    let commands = ["report", "inspect", "config", "Exit codes:"].map(says);
+    let commands = ["report", "watch", "inspect", "config", "Exit codes:"].map(says);
     let help = linerate(&["--help"]).code(0);
     commands.into_iter().fold(help, Assert::stdout);
     // Without anything typed the same is shown, as an error.
@@ -149,6 +149,103 @@ fn a_matrix_of_another_machine_can_be_read() {
     // Standard input is empty here.
     let empty = says("linerate: standard input: line 1: the text ends");
     linerate(&["inspect", "--topo", "-"]).code(2).stderr(empty);
+}
+
+/// A folder with the counters of a NIC, and the file of what it has sent, in words of 4 bytes.
+fn counters() -> (tempfile::TempDir, std::path::PathBuf) {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    let port = root.path().join("sys/class/infiniband/mlx5_0/ports/1");
+    std::fs::create_dir_all(port.join("counters")).unwrap();
+    for (name, text) in [
+        ("link_layer", "InfiniBand"),
+        ("counters/port_rcv_data", "0"),
+        ("counters/link_downed", "255"),
+        ("counters/port_xmit_data", "1000"),
+    ] {
+        std::fs::write(port.join(name), text).unwrap();
+    }
+    let sent = port.join("counters/port_xmit_data");
+    (root, sent)
+}
+
+#[test]
+fn a_watch_shows_what_the_counters_do() {
+    let (root, sent) = counters();
+    let watch = |format: &str| {
+        let root = root.path().to_str().unwrap();
+        let mut command = assert_cmd::Command::new(BINARY);
+        command.args(["watch", "--root", root, "--format", format]);
+        command.args(["--interval", "0.2", "--count", "3"]);
+        command.assert().code(0)
+    };
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let busy = std::thread::spawn(move || {
+        let mut words = 1000;
+        let pause = std::time::Duration::from_millis(5);
+        while stopped.recv_timeout(pause).is_err() {
+            words += 1_000_000;
+            // In place, as sysfs does: a reader holds the file open.
+            std::fs::write(&sent, format!("{words:020}\n")).unwrap();
+        }
+    });
+    let json = watch("json");
+    let text = watch("text");
+    stop.send(()).unwrap();
+    busy.join().unwrap();
+
+    let json = String::from_utf8_lossy(&json.get_output().stdout).into_owned();
+    let ticks: Vec<serde_json::Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(ticks.len(), 3, "{json}");
+    let nic = |tick: &serde_json::Value| tick["nodes"][0]["nics"][0].clone();
+    assert!(
+        ticks
+            .iter()
+            .any(|tick| nic(tick)["tx_gbps"].as_f64() > Some(0.0)),
+        "{json}"
+    );
+    assert_eq!(nic(&ticks[2])["rx_gbps"], 0.0);
+    let end = &nic(&ticks[2])["unknown"]["errors"];
+    assert_eq!(end, "link_downed has reached its end and counts no more");
+    text.stdout(says("tx Gb/s").and(says("mlx5_0")));
+}
+
+#[test]
+fn ctrl_c_ends_a_watch_cleanly() {
+    let (root, _sent) = counters();
+    let root = root.path().to_str().unwrap();
+    let child = Command::new(BINARY)
+        .args(["watch", "--root", root, "--interval", "0.1"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.ends_with('\n') && text.contains("mlx5_0"), "{text}");
+}
+
+/// Through an agent of its own process, as on a node.
+#[test]
+fn an_agent_with_nothing_to_watch_says_so_and_ends() {
+    let (dir, path) = file("");
+    let directory = dir.path().display();
+    let config = format!(
+        "nodes = [\"here\"]\n[ssh]\ncarrier = \"local\"\nuser = \"operator\"\ndirectory = \"{directory}\"\n"
+    );
+    std::fs::write(&path, config).unwrap();
+    if Path::new("/sys/class/infiniband").exists() {
+        eprintln!("SKIPPED: this machine has RDMA devices");
+        return;
+    }
+    linerate(&["watch", "--config", &path])
+        .code(3)
+        .stdout(says("here").and(says("nothing to watch: /sys/class/infiniband")));
 }
 
 /// The run would be lost: it is not even begun, which a record of it would show.

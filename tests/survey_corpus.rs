@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use linerate::model::{Fact, Gbps, LinkLayer, NodeFacts, PortState, RdmaDevice};
+use linerate::model::{Counters, Fact, Gbps, LinkLayer, NodeFacts, PortState, RdmaDevice};
 use linerate::survey::{Root, Sources, survey};
 
 /// The corpus; `None`, loudly, where the variable is not set.
@@ -70,11 +70,8 @@ fn devices(facts: &NodeFacts) -> &[RdmaDevice] {
     facts.rdma.value().unwrap_or_else(|| panic!("{facts:?}"))
 }
 
-#[test]
-fn an_h100_node() {
-    let Some(corpus) = corpus("an_h100_node") else {
-        return;
-    };
+/// A root with the /sys/class/infiniband of an H100 node, and nothing else.
+fn h100(corpus: &Path) -> tempfile::TempDir {
     let capture = unpack(&corpus.join("sysfs/gpud_h100_class-infiniband.tar.gz"));
     let class =
         "components/accelerator/nvidia/infiniband/class/testdata/sys-class-infiniband-h100.0";
@@ -85,7 +82,15 @@ fn an_h100_node() {
         root.path().join("sys/class/infiniband"),
     )
     .unwrap();
+    root
+}
 
+#[test]
+fn an_h100_node() {
+    let Some(corpus) = corpus("an_h100_node") else {
+        return;
+    };
+    let root = h100(&corpus);
     let facts = read(root.path());
     let names: Vec<_> = devices(&facts).iter().map(|d| d.name.as_str()).collect();
     assert_eq!(
@@ -118,6 +123,76 @@ fn an_h100_node() {
         assert_eq!(port.unread.len(), 1);
     }
     assert_eq!(devices(&facts)[8].firmware.value().unwrap(), "32.38.3056");
+}
+
+/// Each device's port counters, taken from the facts of its first port.
+fn counters(device: &RdmaDevice) -> (&Counters, &Counters) {
+    let port = &device.ports[0];
+    (
+        port.counters.value().unwrap(),
+        port.hw_counters.value().unwrap(),
+    )
+}
+
+#[test]
+fn the_counters_of_an_h100_node() {
+    let Some(corpus) = corpus("the_counters_of_an_h100_node") else {
+        return;
+    };
+    let root = h100(&corpus);
+    let facts = read(root.path());
+    for device in devices(&facts) {
+        let (port, driver) = counters(device);
+        assert_eq!((port.values.len(), driver.values.len()), (21, 25));
+        assert!(port.unread.is_empty() && driver.unread.is_empty());
+        let value = |name| port.get(name).unwrap().value;
+        // Wider than the 32 bits of the classic field, so not one that stops there.
+        assert_eq!(value("port_xmit_data"), 230_442_669_431_839);
+        assert_eq!(port.get("port_xmit_data").unwrap().saturates_at, None);
+        assert_eq!(value("port_xmit_wait"), 2_489_603_687);
+        let overrun = port.get("excessive_buffer_overrun_errors").unwrap();
+        assert!(overrun.is_saturated(), "{overrun:?}");
+        let downed = port.get("link_downed").unwrap();
+        assert_eq!(downed.is_saturated(), device.name == "mlx5_1");
+        assert_eq!(driver.get("roce_adp_retrans").unwrap().value, 3);
+        assert_eq!(driver.get("lifespan"), None);
+    }
+}
+
+#[test]
+fn the_counters_of_prometheus_fixtures() {
+    let Some(corpus) = corpus("the_counters_of_prometheus_fixtures") else {
+        return;
+    };
+    let read_ttar = |archive: &str, top: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        unpack_ttar(&corpus.join("sysfs").join(archive), dir.path());
+        read(&dir.path().join(top))
+    };
+    let facts = read_ttar("node_exporter_class-infiniband.ttar", "");
+    let [silent, old] = devices(&facts) else {
+        panic!("{facts:?}");
+    };
+    // i40iw has the files and answers none of them.
+    let silent = silent.ports[0].counters.value().unwrap();
+    assert!(silent.values.is_empty());
+    assert_eq!(silent.unread.len(), 1);
+    assert_eq!(silent.unread[0].names.len(), 17);
+    assert!(silent.unread[0].why.contains("N/A (no PMA)"));
+    let old = old.ports[0].counters.value().unwrap();
+    assert!(old.get("port_xmit_data_64").is_some(), "{old:?}");
+
+    let facts = read_ttar("procfs_class-infiniband.ttar", "fixtures");
+    let counted = |device: &RdmaDevice, port: usize| {
+        let counters = device.ports[port].counters.value().unwrap();
+        (counters.values.len(), counters.unread.len())
+    };
+    let [opa, mlx4, mlx5] = devices(&facts) else {
+        panic!("{facts:?}");
+    };
+    assert_eq!(counted(opa, 0), (17, 0));
+    assert_eq!((counted(mlx4, 0), counted(mlx4, 1)), ((17, 0), (17, 0)));
+    assert_eq!(counted(mlx5, 0), (21, 0));
 }
 
 /// hwloc's captures: archive, directory in it, device, driver, PCI function, NUMA node, rate, LID.

@@ -4,6 +4,7 @@
 mod lease;
 mod serve;
 mod voice;
+mod watcher;
 mod worker;
 
 pub use serve::{AgentError, Surveyor, serve};

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::lease::Lease;
 use super::voice::Voice;
+use super::watcher::Watcher;
 use super::worker::{Order, Worker};
 use crate::model::{NodeFacts, ProbeId, ProbeStage};
+use crate::survey::Root;
 use crate::wire::{Decoder, FrameError, FromAgent, PROTOCOL, ToAgent};
 
 /// How often the controller hears that the agent lives.
@@ -78,6 +80,7 @@ pub fn serve(
         lease,
         surveyor,
         probes: HashMap::new(),
+        watcher: None,
     };
     let voice = agent.voice.clone();
     agent.serve(&inbox).inspect_err(|error| {
@@ -124,6 +127,7 @@ struct Agent {
     lease: Lease,
     surveyor: Surveyor,
     probes: HashMap<ProbeId, Worker>,
+    watcher: Option<Watcher>,
 }
 
 impl Agent {
@@ -169,6 +173,7 @@ impl Agent {
             }
             ToAgent::Heartbeat | ToAgent::Bye => {}
             ToAgent::Survey => self.survey()?,
+            ToAgent::Watch { interval_ms } => self.watch(interval_ms)?,
             ToAgent::Prepare {
                 probe,
                 role,
@@ -218,6 +223,19 @@ impl Agent {
                 facts: Box::new(surveyor()),
             });
         })
+    }
+
+    fn watch(&mut self, interval_ms: u32) -> Result<(), AgentError> {
+        let interval = Duration::from_millis(u64::from(interval_ms));
+        match &self.watcher {
+            Some(watcher) => watcher.set_interval(interval),
+            None => {
+                let voice = self.voice.clone();
+                let started = Watcher::start(Root::live(), interval, voice);
+                self.watcher = Some(started.map_err(AgentError::Thread)?);
+            }
+        }
+        Ok(())
     }
 
     fn admit(&mut self, probe: ProbeId) -> Result<(), String> {

@@ -7,7 +7,7 @@ use nix::unistd::{Uid, User};
 
 use super::failure::Failure;
 use super::output::Output;
-use crate::config::{Cluster, DEFAULT, Operator, hostlist, read};
+use crate::config::{Cluster, DEFAULT, Operator, from_host_lists, hostlist, read};
 
 /// Checks a file and says what it means, or everything that is wrong with it.
 pub(super) fn check(file: &Path) -> Result<u8, Failure> {
@@ -53,6 +53,27 @@ pub(super) fn load(file: &Path) -> Result<Cluster, Failure> {
             errors.render(color)
         ))
     })
+}
+
+/// The nodes to go to: those of a cluster file, some of them, or without one the nodes named.
+pub(super) fn cluster(
+    file: Option<&Path>,
+    nodes: &[String],
+    accept_new: bool,
+) -> Result<Cluster, Failure> {
+    let mut cluster = match (file, nodes) {
+        (Some(file), []) => load(file)?,
+        (Some(file), nodes) => {
+            let cluster = load(file)?;
+            cluster
+                .select(nodes)
+                .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
+        }
+        (None, nodes) => from_host_lists(nodes, &operator())
+            .map_err(|errors| Failure::usage(errors.render(false)))?,
+    };
+    cluster.ssh.accept_new |= accept_new;
+    Ok(cluster)
 }
 
 /// Who runs linerate: the user database's word first, as OpenSSH has it, then the environment's.

@@ -9,8 +9,10 @@ mod inspect;
 mod output;
 mod progress;
 mod report;
+mod start;
 mod surveyor;
 mod topo;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -25,6 +27,7 @@ pub fn run(cli: Cli) -> ExitCode {
             Some(path) => topo::run(path, &arguments),
             None => inspect::run(&arguments),
         },
+        Command::Watch(arguments) => watch::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Config {
             command: ConfigCommand::Check { file },

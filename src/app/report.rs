@@ -1,27 +1,30 @@
 //! `linerate report`: a whole run without a screen, then the report and the exit code.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::path::PathBuf;
 
 use super::failure::Failure;
 use super::output::Output;
 use super::progress::Progress;
-use super::{carriers, config};
+use super::{carriers, config, start};
 use crate::cli::{Format, FormatArg, ReportArgs};
 use crate::cluster::{CarrierFleet, Conductor, Limits};
-use crate::config::{Cluster, from_host_lists};
+use crate::config::Cluster;
 use crate::judge::judge;
 use crate::ledger::Ledger;
 use crate::model::{Event, RunSettings};
 use crate::record::{RecordError, Writer, default_path};
-use crate::remote::Payload;
 use crate::report::{json, text};
 
 /// Runs, reports, and returns the verdict's exit code.
 pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
-    let cluster = cluster(arguments)?;
+    let ReportArgs {
+        config: file,
+        nodes,
+        accept_new,
+        ..
+    } = arguments;
+    let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
     let settings = cluster.settings(arguments.seed.unwrap_or_else(rand::random));
     // Opened before the run: a place that cannot be written to must not cost the run's results.
     let outputs = outputs(arguments)?;
@@ -69,22 +72,6 @@ fn outputs(arguments: &ReportArgs) -> Result<Vec<(Format, Output)>, Failure> {
         .collect()
 }
 
-fn cluster(arguments: &ReportArgs) -> Result<Cluster, Failure> {
-    let mut cluster = match (&arguments.config, arguments.nodes.as_slice()) {
-        (Some(file), []) => config::load(file)?,
-        (Some(file), nodes) => {
-            let cluster = config::load(file)?;
-            cluster
-                .select(nodes)
-                .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?
-        }
-        (None, nodes) => from_host_lists(nodes, &config::operator())
-            .map_err(|errors| Failure::usage(errors.render(false)))?,
-    };
-    cluster.ssh.accept_new |= arguments.accept_new;
-    Ok(cluster)
-}
-
 fn record(arguments: &ReportArgs) -> Result<Writer, Failure> {
     let path = match &arguments.record {
         Some(path) => path.clone(),
@@ -119,19 +106,11 @@ fn conduct(
     settings: RunSettings,
     record: &mut Writer,
 ) -> Result<Ledger, Failure> {
-    let payload = Payload::from_current_exe(&["agent"])
-        .map_err(|error| Failure::work(format!("cannot read this program's own file: {error}")))?;
-    let payload = match &cluster.ssh.directory {
-        Some(directory) => {
-            // A folder of its own: the bootstrap closes the one it uses to everybody else.
-            payload.in_directory(&Path::new(directory).join("linerate"))
-        }
-        None => payload,
-    };
+    let payload = start::payload(cluster)?;
     let mut progress = Progress::new(settings.nodes.len());
     let members = carriers::members(cluster, &config::operator(), progress.bar())?;
-    let stop = stop_on_signal()?;
-    raise_descriptor_limit();
+    let stop = start::stop_on_signal()?;
+    start::raise_descriptor_limit();
     let fleet = CarrierFleet::start(members, &payload)
         .map_err(|error| Failure::work(format!("cannot start a thread for each node: {error}")))?;
     let mut ledger = Ledger::default();
@@ -149,28 +128,4 @@ fn conduct(
         .map_err(|error| Failure::work(Failure::chain(&error)))?;
     drop(progress);
     Ok(ledger)
-}
-
-/// A node takes a few descriptors; the soft limit of a login shell is often 1024.
-fn raise_descriptor_limit() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // Where it cannot be raised, a node too many says so when it is connected.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
-    }
-}
-
-/// A flag that the first Ctrl-C or SIGTERM sets; the second ends the process at once.
-fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [
-        signal_hook::consts::SIGINT,
-        signal_hook::consts::SIGTERM,
-        signal_hook::consts::SIGHUP,
-    ] {
-        signal_hook::flag::register_conditional_shutdown(signal, 3, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| Failure::work(format!("cannot listen for signals: {error}")))?;
-    }
-    Ok(stop)
 }

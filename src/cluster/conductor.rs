@@ -476,7 +476,7 @@ fn no_route(pair: &Pair, why: &NoRoute) -> String {
     }
 }
 
-fn versions_differ(protocol: u32, linerate: &str) -> String {
+pub(super) fn versions_differ(protocol: u32, linerate: &str) -> String {
     format!(
         "its agent is linerate {linerate} with protocol {protocol}, this is linerate {} with protocol \
          {PROTOCOL}: remove ~/.cache/linerate on the node and run again",

@@ -1,5 +1,6 @@
 //! The conductor: connect → survey → plan → rounds → retests. One thread owns all state; a thread for
-//! each node carries its bytes; everything that is learned leaves as an event.
+//! each node carries its bytes; everything that is learned leaves as an event. A watch needs less: connect,
+//! then samples.
 
 mod conductor;
 mod fleet;
@@ -7,7 +8,11 @@ mod link;
 mod round;
 #[cfg(test)]
 mod tests;
+mod watch;
+#[cfg(test)]
+mod watch_tests;
 
 pub use conductor::{ConductError, Conductor, Limits};
 pub use fleet::{Fleet, FromNode};
 pub use link::{CarrierFleet, Member};
+pub use watch::{Onlooker, watch};

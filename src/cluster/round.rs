@@ -401,6 +401,8 @@ fn probe_of(message: &FromAgent) -> Option<ProbeId> {
         FromAgent::Hello { .. }
         | FromAgent::Heartbeat
         | FromAgent::Facts { .. }
+        | FromAgent::Watching { .. }
+        | FromAgent::Sampled { .. }
         | FromAgent::Refused { .. } => None,
     }
 }

@@ -284,7 +284,7 @@ fn another_version_is_said_to_be_one() {
     let (_, judgement, _) = run(&[Kind::Well, Kind::OtherVersion, Kind::Well], |_, _| FULL);
     let says = &judgement.findings[0].says;
     assert!(
-        says.contains("protocol 2") && says.contains("~/.cache/linerate"),
+        says.contains(&format!("protocol {}", PROTOCOL + 1)) && says.contains("~/.cache/linerate"),
         "{says}"
     );
 }

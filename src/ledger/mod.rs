@@ -3,6 +3,7 @@
 
 mod coverage;
 mod pairs;
+mod rates;
 #[cfg(test)]
 pub mod testing;
 
@@ -10,6 +11,7 @@ use std::collections::BTreeMap;
 
 pub use coverage::{Coverage, Gap};
 pub use pairs::{PairState, PairSummary, Probe};
+pub use rates::{NodeWatch, PortRates, Tally};
 
 use crate::model::{
     Event, Fact, NicId, NodeFacts, NodeName, PlannedPair, Rail, RdmaDevice, RunEnd, RunSettings,
@@ -41,6 +43,8 @@ pub struct Node {
     pub state: NodeState,
     /// What its survey found.
     pub facts: Option<NodeFacts>,
+    /// Its samples, where it is watched.
+    pub watch: Option<NodeWatch>,
 }
 
 /// A pair of the plan that could not be probed.
@@ -84,6 +88,14 @@ impl Ledger {
             Event::NodeSurveyed { node, facts } => self.node(node).facts = Some((**facts).clone()),
             Event::NodeLost { node, why } => {
                 self.node(node).state = NodeState::Lost { why: why.clone() }
+            }
+            Event::NodeWatched { node, layout } => {
+                self.node(node).watch = Some(NodeWatch::new(layout));
+            }
+            Event::NodeSampled { node, sample } => {
+                if let Some(watch) = &mut self.node(node).watch {
+                    watch.apply(sample);
+                }
             }
             Event::RailsResolved { nics } => {
                 let entries = nics
@@ -129,6 +141,7 @@ impl Ledger {
         let new = || Node {
             state: NodeState::Waiting,
             facts: None,
+            watch: None,
         };
         self.nodes.entry(node.clone()).or_insert_with(new)
     }

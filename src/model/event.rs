@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, ProbeSpec, Rail, RunSettings,
+    Sample, SampleLayout,
 };
 
 /// Version of the event vocabulary; raised when an older reader would misread a newer event.
@@ -107,6 +108,20 @@ pub enum Event {
         node: NodeName,
         /// What was found.
         facts: Box<NodeFacts>,
+    },
+    /// A node's counters will be sampled, or its ports are others now.
+    NodeWatched {
+        /// The node.
+        node: NodeName,
+        /// What the samples that follow are made of.
+        layout: Box<SampleLayout>,
+    },
+    /// A node's counters were read.
+    NodeSampled {
+        /// The node.
+        node: NodeName,
+        /// What they stood at.
+        sample: Sample,
     },
     /// A node could not be reached, or stopped answering.
     NodeLost {

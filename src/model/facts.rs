@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bytes, Fact, Gbps, Gid, GpuDirectFacts, GpuFacts, HostFacts, Identity, Interface, Lanes,
-    MemlockLimit, NetdevSettings, PciAddress, PcieTree, RoceDefaults, Routing, Subnet,
+    Bytes, Counters, Fact, Gbps, Gid, GpuDirectFacts, GpuFacts, HostFacts, Identity, Interface,
+    Lanes, MemlockLimit, NetdevSettings, PciAddress, PcieTree, RoceDefaults, Routing, Subnet,
 };
 
 /// What a survey of one node found.
@@ -134,6 +134,13 @@ pub struct Port {
     pub netdev: Fact<Netdev>,
     /// The GID table, empty slots left out.
     pub gids: Vec<GidEntry>,
+    /// The port's counters, from `counters` and, on older kernels, `counters_ext`.
+    /// Data is counted in words of 4 bytes.
+    #[serde(default)]
+    pub counters: Fact<Counters>,
+    /// The driver's own counters of the port, from `hw_counters`.
+    #[serde(default)]
+    pub hw_counters: Fact<Counters>,
     /// What `gids` leaves out because it could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
@@ -151,6 +158,9 @@ pub struct Netdev {
     /// Its link, addresses and what keeps its traffic from being dropped.
     #[serde(default)]
     pub settings: NetdevSettings,
+    /// Its counters, from `statistics`, and how often its carrier came or went.
+    #[serde(default)]
+    pub counters: Fact<Counters>,
 }
 
 /// An entry of a port's GID table.

@@ -1,6 +1,7 @@
 //! The vocabulary: ids, units, facts, probes, expectations, findings, events.
 //! Knows no clock, file, thread or colour, and imports no other room.
 
+mod counters;
 mod event;
 mod fact;
 mod facts;
@@ -14,12 +15,14 @@ mod netdev;
 mod nic;
 mod pcie;
 mod probe;
+mod sample;
 mod settings;
 #[cfg(test)]
 pub mod testing;
 mod text;
 mod units;
 
+pub use counters::{Counter, Counters, UnreadCounters, saturates_at};
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
 pub use fact::Fact;
 pub use facts::{
@@ -47,6 +50,7 @@ pub use probe::{
     Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, NODE_LOST, Outcome,
     ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,
 };
+pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};
 pub use settings::{Expect, RailRule, RunSettings};
 pub use text::is_treacherous;
 pub use units::{Bytes, Gbps, MemlockLimit, ParseUnitError};

@@ -16,8 +16,8 @@ use super::json::REPORT_SCHEMA;
 use super::text::Style;
 use crate::judge::Said;
 use crate::model::{
-    Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice, SoftwareRdma,
-    is_treacherous,
+    Counter, Counters, Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice,
+    SoftwareRdma, is_treacherous,
 };
 
 /// Writes what `linerate inspect` prints: the facts, then what the rules say of them.
@@ -218,11 +218,38 @@ fn port(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
         summary.add("LID", &port.lid, |lid| format!("LID {lid}"));
     }
     page.summary(&format!("port {}", port.number), summary)?;
+    errors(page, port)?;
     netdev(page, port)?;
     gids(page, port)?;
     port.unread
         .iter()
         .try_for_each(|why| page.part("unread", why))
+}
+
+/// Counters of errors that are not zero, the first few.
+fn errors(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
+    const SHOWN: usize = 6;
+    let sets = [&port.counters, &port.hw_counters];
+    let counted = sets.into_iter().filter_map(Fact::value);
+    let mut errors: Vec<String> = counted.flat_map(Counters::errors).map(count).collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let more = errors.len().saturating_sub(SHOWN);
+    errors.truncate(SHOWN);
+    if more > 0 {
+        errors.push(format!("and {more} more"));
+    }
+    page.part("errors", errors.join(", "))
+}
+
+/// `link_downed 255 or more (saturated)`.
+fn count(counter: &Counter) -> String {
+    let more = match counter.is_saturated() {
+        true => " or more (saturated)",
+        false => "",
+    };
+    format!("{} {}{more}", counter.name, counter.value)
 }
 
 fn netdev(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
@@ -474,6 +501,34 @@ mod tests {
         let none = print(&node(none));
         let empty = print(&node(Fact::known(vec![], "/sys/class/infiniband")));
         insta::assert_snapshot!(format!("{none}---\n{empty}"));
+    }
+
+    #[test]
+    fn errors_that_were_counted_are_told_on_one_line() {
+        let counter = |name: &str, value, saturates_at| Counter {
+            name: name.into(),
+            value,
+            saturates_at,
+        };
+        let mut device = infiniband();
+        device.ports[0].counters = known(Counters {
+            values: vec![
+                counter("link_downed", 255, Some(255)),
+                counter("port_xmit_data", 9, Some(u64::from(u32::MAX))),
+                counter("symbol_error", 0, Some(65_535)),
+            ],
+            unread: Vec::new(),
+        });
+        device.ports[0].hw_counters = known(Counters {
+            values: vec![counter("out_of_sequence", 3, None)],
+            unread: Vec::new(),
+        });
+        let printed = print(&node(known(vec![device])));
+        let line = printed.lines().find(|line| line.contains("errors"));
+        assert_eq!(
+            line,
+            Some("  errors     link_downed 255 or more (saturated), out_of_sequence 3")
+        );
     }
 
     #[test]

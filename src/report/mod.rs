@@ -4,6 +4,7 @@ mod explain;
 pub mod inspect;
 mod json;
 mod text;
+pub mod watch;
 
 pub use explain::{explain, rules};
 pub use json::{REPORT_SCHEMA, json};

@@ -2,6 +2,7 @@
 //! facts that only a running kernel can tell are unknown.
 
 mod conventional;
+mod counters;
 mod device;
 mod efa;
 mod ethernet;
@@ -22,6 +23,7 @@ mod pcie;
 mod port;
 mod root;
 mod routes;
+mod sample;
 mod subnet;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ mod tests;
 mod tree;
 
 pub use root::Root;
+pub use sample::Sampler;
 
 use crate::model::{Fact, NodeFacts, Nvml};
 use interfaces::Interfaces;

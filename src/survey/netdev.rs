@@ -1,7 +1,7 @@
 //! The network interface behind an RDMA port.
 
 use super::device::DeviceDir;
-use super::{Survey, ethernet, parse};
+use super::{Survey, counters, ethernet, parse};
 use crate::model::{Fact, GidEntry, Netdev};
 
 /// The interface of port `number`, whose GID table is `gids`.
@@ -24,6 +24,7 @@ fn read(survey: &Survey<'_>, name: String) -> Netdev {
         mtu: survey.root.fact(&dir.join("mtu"), parse::whole),
         operstate: survey.root.fact(&dir.join("operstate"), parse::word),
         settings: ethernet::settings(survey, &name),
+        counters: counters::of_netdev(survey.root, &dir),
         name,
     }
 }

@@ -118,6 +118,24 @@ pub(super) fn whole(text: &str) -> Result<u32, &'static str> {
     text.parse().map_err(|_| EXPECTED)
 }
 
+/// What a counter stands at: `%llu`.
+pub(super) fn counter(text: &str) -> Result<u64, &'static str> {
+    const EXPECTED: &str = "not a counter's number";
+    if text.starts_with("N/A") {
+        return Err("the driver does not answer for it");
+    }
+    if text.starts_with('+') {
+        return Err(EXPECTED);
+    }
+    text.parse().map_err(|_| EXPECTED)
+}
+
+/// The name of a counter's file.
+pub(super) fn is_counter_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    (1..=64).contains(&name.len()) && name.chars().all(plain)
+}
+
 /// A short text of visible characters: a version, a state, a host's name.
 pub(super) fn word(text: &str) -> Result<String, &'static str> {
     if text.len() > 256 || text.is_empty() || text.contains(|c: char| c.is_control()) {

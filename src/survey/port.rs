@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::device::DeviceDir;
-use super::{Survey, gids, netdev, nic_parse, parse, subnet};
+use super::{Survey, counters, gids, netdev, nic_parse, parse, subnet};
 use crate::model::{Fact, Lanes, LinkLayer, Port, RoceDefaults};
 
 /// Port `number` of the device.
@@ -30,6 +30,8 @@ pub(super) fn port(survey: &Survey<'_>, device: &DeviceDir, number: u8) -> Port 
         lid,
         netdev: netdev::of_port(survey, device, number, &gids),
         gids,
+        counters: counters::of_port(survey.root, &dir),
+        hw_counters: counters::of_driver(survey.root, &dir),
         unread,
     }
 }

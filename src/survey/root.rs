@@ -152,7 +152,7 @@ impl Root {
     }
 
     /// Opens a file; in a snapshot only a regular one that lies in it.
-    fn open(&self, path: &Path) -> Result<File, ReadError> {
+    pub(super) fn open(&self, path: &Path) -> Result<File, ReadError> {
         if self.live {
             return File::open(path).map_err(ReadError::os(path));
         }

@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Endpoint, LocalPort, Measurement, NodeFacts, ProbeId, ProbeSpec, ProbeStage, Role, Verification,
+    Endpoint, LocalPort, Measurement, NodeFacts, ProbeId, ProbeSpec, ProbeStage, Role, Sample,
+    SampleLayout, Verification,
 };
 
 /// Version of this vocabulary. Controller and agent must have the same one.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// What the controller says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,11 @@ pub enum ToAgent {
     Heartbeat,
     /// Look at the node.
     Survey,
+    /// Send samples of the node's counters until the end, or at another pace from now on.
+    Watch {
+        /// The time from one sample to the next, in milliseconds.
+        interval_ms: u32,
+    },
     /// Open the device, register memory, make queue pairs.
     Prepare {
         /// Which probe.
@@ -84,6 +90,16 @@ pub enum FromAgent {
     Facts {
         /// What was found.
         facts: Box<NodeFacts>,
+    },
+    /// The answer to Watch, again whenever the node's ports are others.
+    Watching {
+        /// What the samples that follow are made of.
+        layout: Box<SampleLayout>,
+    },
+    /// What the counters stood at.
+    Sampled {
+        /// As the last Watching has it.
+        sample: Sample,
     },
     /// The answer to Prepare.
     Prepared {

@@ -1,0 +1,230 @@
+//! `linerate watch`: what each NIC carries now, here or on the nodes of a cluster.
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use jiff::Timestamp;
+
+use super::failure::Failure;
+use super::{carriers, config, start};
+use crate::cli::{Format, WatchArgs};
+use crate::cluster::{CarrierFleet, Limits, Onlooker, watch};
+use crate::config::Cluster;
+use crate::ledger::Ledger;
+use crate::model::{Event, NodeName};
+use crate::report::watch as show;
+use crate::survey::{Root, Sampler};
+
+/// Watches until the count is reached, nothing is left to watch, or somebody stops it.
+pub(super) fn run(arguments: &WatchArgs) -> Result<u8, Failure> {
+    let mut screen = Screen::new(arguments);
+    let WatchArgs {
+        config: file,
+        nodes,
+        accept_new,
+        ..
+    } = arguments;
+    if file.is_some() || !nodes.is_empty() {
+        let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
+        there(&cluster, arguments.interval, &mut screen)?;
+    } else {
+        let root = root(arguments.root.as_deref())?;
+        here(&root, arguments.interval, &mut screen)?;
+    }
+    let nothing = !screen.saw && show::is_over(&screen.ledger);
+    Ok(if nothing { NOTHING_TO_WATCH } else { 0 })
+}
+
+const NOTHING_TO_WATCH: u8 = 3;
+
+fn root(path: Option<&Path>) -> Result<Root, Failure> {
+    match path {
+        Some(path) if !path.is_dir() => Err(Failure::usage(format!(
+            "--root {}: not a directory",
+            path.display()
+        ))),
+        Some(path) => Ok(Root::at(path)),
+        None => Ok(Root::live()),
+    }
+}
+
+/// The nodes of a cluster.
+fn there(cluster: &Cluster, interval: Duration, screen: &mut Screen) -> Result<(), Failure> {
+    let nodes: Vec<NodeName> = cluster.nodes.iter().map(|node| node.name.clone()).collect();
+    for node in &nodes {
+        screen.learn(Event::NodeStage {
+            node: node.clone(),
+            stage: "connecting".into(),
+        });
+    }
+    let payload = start::payload(cluster)?;
+    let members = carriers::members(cluster, &config::operator(), ProgressBar::hidden())?;
+    let stop = start::stop_on_signal()?;
+    start::raise_descriptor_limit();
+    let fleet = CarrierFleet::start(members, &payload)
+        .map_err(|error| Failure::work(format!("cannot start a thread for each node: {error}")))?;
+    watch(fleet, &nodes, interval, Limits::default(), &stop, screen)
+}
+
+/// This machine, without an agent.
+fn here(root: &Root, interval: Duration, screen: &mut Screen) -> Result<(), Failure> {
+    let stop = start::stop_on_signal()?;
+    let node = this_node();
+    let mut sampler = Sampler::open(root);
+    let (mut refreshed, mut due) = (Instant::now(), Instant::now());
+    let mut begun = false;
+    screen.watched(&node, &sampler);
+    loop {
+        let (node, sample) = (node.clone(), sampler.sample());
+        screen.learn(Event::NodeSampled { node, sample });
+        // The first sample begins an interval and ends none.
+        if begun && screen.tick()?.is_break() {
+            return Ok(());
+        }
+        begun = true;
+        due = (due + interval).max(Instant::now());
+        if !sleep_until(due, &stop) {
+            return Ok(());
+        }
+        if refreshed.elapsed() >= REFRESH {
+            refreshed = Instant::now();
+            if sampler.refresh() {
+                screen.watched(&this_node(), &sampler);
+            }
+        }
+    }
+}
+
+/// How often devices that came or went are looked for.
+const REFRESH: Duration = Duration::from_secs(10);
+
+fn this_node() -> NodeName {
+    let name = nix::unistd::gethostname().ok();
+    let name = name.and_then(|name| name.into_string().ok());
+    NodeName(name.unwrap_or_else(|| "localhost".to_owned()))
+}
+
+/// Whether the time came; not where somebody stops the wait.
+fn sleep_until(due: Instant, stop: &AtomicBool) -> bool {
+    loop {
+        let left = due.saturating_duration_since(Instant::now());
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}
+
+/// How what is known is shown.
+enum Face {
+    /// A table, drawn over the one before; its lines.
+    Table(usize),
+    /// Rows below each other; what was told once and does not change.
+    Rows(BTreeSet<String>),
+    /// A document for each tick.
+    Documents,
+}
+
+/// What is known, and where it is shown.
+struct Screen {
+    ledger: Ledger,
+    face: Face,
+    left: Option<u64>,
+    /// Whether anything was seen.
+    saw: bool,
+}
+
+impl Screen {
+    fn new(arguments: &WatchArgs) -> Self {
+        let face = match arguments.format {
+            Format::Json => Face::Documents,
+            Format::Text if std::io::stdout().is_terminal() => Face::Table(0),
+            Format::Text => Face::Rows(BTreeSet::new()),
+        };
+        Self {
+            ledger: Ledger::default(),
+            face,
+            left: arguments.count,
+            saw: false,
+        }
+    }
+
+    fn watched(&mut self, node: &NodeName, sampler: &Sampler) {
+        self.learn(Event::NodeWatched {
+            node: node.clone(),
+            layout: Box::new(sampler.layout().clone()),
+        });
+    }
+
+    fn draw(&mut self, news: bool) -> std::io::Result<()> {
+        let mut out = Vec::new();
+        let now = Timestamp::now();
+        match &mut self.face {
+            Face::Table(drawn) => {
+                if *drawn > 0 {
+                    // Up to the first line of the last table, and away with it.
+                    write!(out, "\x1b[{drawn}A\x1b[J")?;
+                }
+                let (width, height) = terminal();
+                *drawn = show::table(&self.ledger, width, height, &mut out)?;
+            }
+            Face::Rows(told) => {
+                if told.is_empty() {
+                    let header = show::rows_header();
+                    writeln!(out, "{header}")?;
+                    told.insert(header);
+                }
+                show::rows(&self.ledger, now, told, &mut out)?;
+            }
+            Face::Documents if news || show::is_over(&self.ledger) => {
+                show::json(&self.ledger, now, &mut out)?;
+            }
+            Face::Documents => {}
+        }
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(&out)?;
+        stdout.flush()
+    }
+}
+
+impl Onlooker for Screen {
+    type Error = Failure;
+
+    fn learn(&mut self, event: Event) {
+        self.ledger.apply(&event);
+    }
+
+    fn tick(&mut self) -> Result<ControlFlow<()>, Failure> {
+        self.ledger.turn();
+        let news = show::is_news(&self.ledger);
+        self.draw(news)
+            .map_err(|error| Failure::work(format!("cannot write to standard output: {error}")))?;
+        self.saw |= news;
+        if news {
+            self.left = self.left.map(|left| left.saturating_sub(1));
+        }
+        let done = self.left == Some(0) || show::is_over(&self.ledger);
+        Ok(match done {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    }
+}
+
+/// Columns, and lines less the one that the cursor waits on.
+fn terminal() -> (usize, usize) {
+    match terminal_size::terminal_size() {
+        Some((terminal_size::Width(columns), terminal_size::Height(lines))) => {
+            (usize::from(columns), usize::from(lines).saturating_sub(1))
+        }
+        None => (100, 24),
+    }
+}
