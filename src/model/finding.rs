@@ -58,6 +58,8 @@ rules! {
     PcieLink = "pcie-link",
     /// A PCIe function on the way of a NIC or GPU counted errors.
     PcieErrors = "pcie-errors",
+    /// A GPU's link has fewer lanes than both of its ends are capable of.
+    GpuPcieWidth = "gpu-pcie-width",
     /// A NIC sits on another socket than the GPUs that it should serve.
     GpuNicPath = "gpu-nic-path",
     /// Firmware does not say which NUMA node a NIC or GPU is on.

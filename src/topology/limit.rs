@@ -1,6 +1,8 @@
 //! What the PCIe links above a NIC carry: the narrowest of them is the NIC's limit.
 
-use crate::model::{Gbps, LinkSpeed, LinkState, PciAddress, PciFunction, PcieLink, PcieTree};
+use crate::model::{
+    Gbps, LinkSpeed, LinkState, PciAddress, PciFunction, PciRole, PcieLink, PcieTree,
+};
 
 /// Bytes around the payload of a memory write: frame 4 (start, sequence number, end), header 16
 /// with a 64-bit address, CRC of the link 4. PCI Express Base Specification, 2.2 and 3.6.
@@ -41,6 +43,8 @@ pub struct LinkOnPath {
     pub below_capable: Option<LinkState>,
     /// What the upper end, the slot, is capable of.
     pub above_capable: Option<LinkState>,
+    /// Whether the lower end is a GPU, whose link slows down to save power.
+    pub is_gpu: bool,
 }
 
 impl LinkOnPath {
@@ -55,13 +59,20 @@ impl LinkOnPath {
         }
     }
 
-    /// Whether it runs below what both ends are capable of. That is no fault of an idle GPU, whose
-    /// link slows down to save power; a NIC's does not.
+    /// Whether it runs below what both ends are capable of. A GPU's lower speed is none: its link
+    /// slows down to save power, and a NIC's does not.
     pub fn is_degraded(&self) -> bool {
-        match (&self.current, self.capable()) {
-            (Ok(now), Some(can)) => now.speed < can.speed || now.width < can.width,
-            _ => false,
-        }
+        self.is_narrowed() || (self.is_slowed() && !self.is_gpu)
+    }
+
+    /// Whether it has fewer lanes than both ends are capable of.
+    pub fn is_narrowed(&self) -> bool {
+        matches!((&self.current, self.capable()), (Ok(now), Some(can)) if now.width < can.width)
+    }
+
+    /// Whether it is slower than both ends are capable of.
+    pub fn is_slowed(&self) -> bool {
+        matches!((&self.current, self.capable()), (Ok(now), Some(can)) if now.speed < can.speed)
     }
 }
 
@@ -192,6 +203,7 @@ fn link(tree: &PcieTree, below: &PciFunction, above: Option<&PciFunction>) -> Li
         current: current(lower, upper),
         below_capable: lower.capable(),
         above_capable: upper.and_then(PcieLink::capable),
+        is_gpu: below.role == PciRole::Gpu,
     }
 }
 
@@ -285,6 +297,27 @@ mod tests {
         assert!(!limit.narrowest.is_degraded());
         assert_eq!(limit.narrowest.below_capable, Some(at(LinkSpeed::Gen5, 16)));
         assert_eq!(limit.narrowest.above_capable, Some(at(LinkSpeed::Gen5, 8)));
+    }
+
+    #[test]
+    fn a_gpu_may_be_slow_and_not_narrow_and_a_nic_neither() {
+        let first = |device: &str, now: (LinkSpeed, u8)| {
+            let mut tree = TwoSockets::tree();
+            let device = address(device);
+            let port = tree.chain(&device)[1].address.clone();
+            for function in &mut tree.functions {
+                if [&device, &port].contains(&&function.address) {
+                    function.link = ends(now, (LinkSpeed::Gen5, 16));
+                }
+            }
+            links_on_path(&tree, &device).remove(0)
+        };
+        let (slow, narrow) = ((LinkSpeed::Gen1, 16), (LinkSpeed::Gen5, 8));
+        assert!(!first(TwoSockets::GPU0, slow).is_degraded());
+        assert!(first(TwoSockets::GPU0, slow).is_slowed());
+        assert!(first(TwoSockets::GPU0, narrow).is_degraded());
+        assert!(first(TwoSockets::NIC0, slow).is_degraded());
+        assert!(first(TwoSockets::NIC0, narrow).is_degraded());
     }
 
     #[test]

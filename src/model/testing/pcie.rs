@@ -153,6 +153,15 @@ impl TwoSockets {
         tree
     }
 
+    /// The same node, with its tree changed.
+    pub fn with(change: impl FnOnce(&mut PcieTree)) -> NodeFacts {
+        let mut facts = Self::facts();
+        if let Fact::Known { value, .. } = &mut facts.pcie {
+            change(value);
+        }
+        facts
+    }
+
     /// A node with that tree and `mlx5_0` to `mlx5_4` on its NICs.
     pub fn facts() -> NodeFacts {
         let mut facts = facts(vec![

@@ -1,9 +1,12 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
 mod gpu_nic_path;
+mod gpu_pcie_width;
 mod numa_unknown;
 mod pcie_errors;
 mod pcie_link;
+#[cfg(test)]
+mod testing;
 
 use super::{About, Said};
 use crate::judge::NodeView;
@@ -25,6 +28,10 @@ pub(super) const RULES: &[NodeRule] = &[
     NodeRule {
         about: &[pcie_errors::ABOUT],
         check: pcie_errors::check,
+    },
+    NodeRule {
+        about: &[gpu_pcie_width::ABOUT],
+        check: gpu_pcie_width::check,
     },
     NodeRule {
         about: &[gpu_nic_path::ABOUT],
