@@ -120,7 +120,7 @@ pub fn pcie_limit(tree: &PcieTree, address: &PciAddress) -> Result<PcieLimit, St
     let state = narrowest.current.clone()?;
     Ok(PcieLimit {
         receive: write_rate(state, payload.bytes()),
-        send: read_rate(state, payload.bytes()),
+        send: read_rate(state, payload.bytes().min(asked(tree, address))),
         link_rate: Gbps(raw_rate(state)),
         narrowest: narrowest.clone(),
         payload,
@@ -157,6 +157,29 @@ fn write_rate(state: LinkState, payload: u16) -> Gbps {
 /// What completions of reads in packets of `payload` bytes carry.
 fn read_rate(state: LinkState, payload: u16) -> Gbps {
     Gbps(raw_rate(state) * share(state, payload, COMPLETION_OVERHEAD))
+}
+
+/// What one read request of the device asks for at most: no completion has more.
+fn asked(tree: &PcieTree, address: &PciAddress) -> u16 {
+    let function = tree.function(address).map(|f| physical(tree, f));
+    let control = function.and_then(|function| function.control.value());
+    control.map_or(u16::MAX, |control| control.max_read_request)
+}
+
+/// The smallest MaxPayload that all on the path are capable of, where each tells.
+pub fn payload_capable(tree: &PcieTree, address: &PciAddress) -> Option<u16> {
+    let chain = tree.chain(address);
+    let device = chain.first().map(|function| physical(tree, function));
+    let all = device.into_iter().chain(chain.iter().skip(1).copied());
+    let capable = all.map(|function| function.control.value()?.payload_capable);
+    capable.collect::<Option<Vec<_>>>()?.into_iter().min()
+}
+
+/// What the links above a device would let it receive and send with packets of `payload` bytes and
+/// larger read requests.
+pub fn rates_with(limit: &PcieLimit, payload: u16) -> Option<(Gbps, Gbps)> {
+    let state = limit.narrowest.current.clone().ok()?;
+    Some((write_rate(state, payload), read_rate(state, payload)))
 }
 
 /// The smallest MaxPayload on the path: no packet may be larger than any of them.
@@ -338,6 +361,25 @@ mod tests {
         }
         let limit = pcie_limit(&tree, &nic).unwrap();
         assert_eq!(limit.payload, PayloadSize::Assumed(256));
+    }
+
+    #[test]
+    fn small_read_requests_cost_a_sender_alone() {
+        let mut tree = TwoSockets::tree();
+        let nic = address(TwoSockets::NIC0);
+        let whole = pcie_limit(&tree, &nic).unwrap();
+        assert_eq!(payload_capable(&tree, &nic), Some(512));
+        let function = tree.functions.iter_mut().find(|f| f.address == nic);
+        if let Fact::Known { value, .. } = &mut function.unwrap().control {
+            value.max_read_request = 128;
+            value.payload_capable = Some(256);
+        }
+        let limit = pcie_limit(&tree, &nic).unwrap();
+        assert_eq!(limit.receive, whole.receive);
+        assert_eq!(limit.send.0.round(), 436.0);
+        assert_eq!(payload_capable(&tree, &nic), Some(256));
+        let (receive, send) = rates_with(&limit, 256).unwrap();
+        assert_eq!((receive, send), (whole.receive, whole.send));
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod path;
 mod sockets;
 
 pub use affinity::{Affinity, Endpoint, Nearest, affinity};
-pub use limit::{LinkOnPath, PayloadSize, PcieLimit, links_on_path, pcie_limit};
+pub use limit::{
+    LinkOnPath, PayloadSize, PcieLimit, links_on_path, payload_capable, pcie_limit, rates_with,
+};
 pub use path::{PathClass, path_class};
 pub use sockets::Sockets;

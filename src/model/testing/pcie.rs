@@ -22,6 +22,7 @@ pub fn link(current: (LinkSpeed, u8), capable: (LinkSpeed, u8)) -> PcieLink {
 pub fn control(max_payload: u16) -> Fact<DeviceControl> {
     let control = DeviceControl {
         max_payload,
+        payload_capable: Some(512),
         max_read_request: 512,
         relaxed_ordering: true,
     };
