@@ -62,6 +62,18 @@ rules! {
     Mtu = "mtu",
     /// A PCIe function on the way of a NIC or GPU counted errors.
     PcieErrors = "pcie-errors",
+    /// A GPU's link has fewer lanes than both of its ends are capable of.
+    GpuPcieWidth = "gpu-pcie-width",
+    /// The ports of one card together have more line than the slot carries.
+    TwoFunctions = "two-functions",
+    /// A NIC's PCIe packets or read requests are small.
+    PayloadSize = "payload-size",
+    /// A fast NIC below an AMD root port may not relax the order of its writes.
+    RelaxedOrdering = "relaxed-ordering",
+    /// Switches send what a NIC and a GPU exchange up to the root.
+    Acs = "acs",
+    /// The IOMMU translates the addresses of NICs and GPUs.
+    IommuTranslating = "iommu-translating",
     /// A NIC sits on another socket than the GPUs that it should serve.
     GpuNicPath = "gpu-nic-path",
     /// Firmware does not say which NUMA node a NIC or GPU is on.

@@ -198,6 +198,9 @@ impl fmt::Display for LinkSpeed {
 pub struct DeviceControl {
     /// Max_Payload_Size in bytes: the most that one packet it sends carries.
     pub max_payload: u16,
+    /// Max_Payload_Size Supported in bytes, of Device Capabilities; `None` in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_capable: Option<u16>,
     /// Max_Read_Request_Size in bytes: the most that one of its reads asks for.
     pub max_read_request: u16,
     /// Whether it may set the relaxed-ordering attribute.

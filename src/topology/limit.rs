@@ -1,6 +1,8 @@
 //! What the PCIe links above a NIC carry: the narrowest of them is the NIC's limit.
 
-use crate::model::{Gbps, LinkSpeed, LinkState, PciAddress, PciFunction, PcieLink, PcieTree};
+use crate::model::{
+    Gbps, LinkSpeed, LinkState, PciAddress, PciFunction, PciRole, PcieLink, PcieTree,
+};
 
 /// Bytes around the payload of a memory write: frame 4 (start, sequence number, end), header 16
 /// with a 64-bit address, CRC of the link 4. PCI Express Base Specification, 2.2 and 3.6.
@@ -41,6 +43,8 @@ pub struct LinkOnPath {
     pub below_capable: Option<LinkState>,
     /// What the upper end, the slot, is capable of.
     pub above_capable: Option<LinkState>,
+    /// Whether the lower end is a GPU, whose link slows down to save power.
+    pub is_gpu: bool,
 }
 
 impl LinkOnPath {
@@ -55,13 +59,20 @@ impl LinkOnPath {
         }
     }
 
-    /// Whether it runs below what both ends are capable of. That is no fault of an idle GPU, whose
-    /// link slows down to save power; a NIC's does not.
+    /// Whether it runs below what both ends are capable of. A GPU's lower speed is none: its link
+    /// slows down to save power, and a NIC's does not.
     pub fn is_degraded(&self) -> bool {
-        match (&self.current, self.capable()) {
-            (Ok(now), Some(can)) => now.speed < can.speed || now.width < can.width,
-            _ => false,
-        }
+        self.is_narrowed() || (self.is_slowed() && !self.is_gpu)
+    }
+
+    /// Whether it has fewer lanes than both ends are capable of.
+    pub fn is_narrowed(&self) -> bool {
+        matches!((&self.current, self.capable()), (Ok(now), Some(can)) if now.width < can.width)
+    }
+
+    /// Whether it is slower than both ends are capable of.
+    pub fn is_slowed(&self) -> bool {
+        matches!((&self.current, self.capable()), (Ok(now), Some(can)) if now.speed < can.speed)
     }
 }
 
@@ -109,7 +120,7 @@ pub fn pcie_limit(tree: &PcieTree, address: &PciAddress) -> Result<PcieLimit, St
     let state = narrowest.current.clone()?;
     Ok(PcieLimit {
         receive: write_rate(state, payload.bytes()),
-        send: read_rate(state, payload.bytes()),
+        send: read_rate(state, payload.bytes().min(asked(tree, address))),
         link_rate: Gbps(raw_rate(state)),
         narrowest: narrowest.clone(),
         payload,
@@ -146,6 +157,29 @@ fn write_rate(state: LinkState, payload: u16) -> Gbps {
 /// What completions of reads in packets of `payload` bytes carry.
 fn read_rate(state: LinkState, payload: u16) -> Gbps {
     Gbps(raw_rate(state) * share(state, payload, COMPLETION_OVERHEAD))
+}
+
+/// What one read request of the device asks for at most: no completion has more.
+fn asked(tree: &PcieTree, address: &PciAddress) -> u16 {
+    let function = tree.function(address).map(|f| physical(tree, f));
+    let control = function.and_then(|function| function.control.value());
+    control.map_or(u16::MAX, |control| control.max_read_request)
+}
+
+/// The smallest MaxPayload that all on the path are capable of, where each tells.
+pub fn payload_capable(tree: &PcieTree, address: &PciAddress) -> Option<u16> {
+    let chain = tree.chain(address);
+    let device = chain.first().map(|function| physical(tree, function));
+    let all = device.into_iter().chain(chain.iter().skip(1).copied());
+    let capable = all.map(|function| function.control.value()?.payload_capable);
+    capable.collect::<Option<Vec<_>>>()?.into_iter().min()
+}
+
+/// What the links above a device would let it receive and send with packets of `payload` bytes and
+/// larger read requests.
+pub fn rates_with(limit: &PcieLimit, payload: u16) -> Option<(Gbps, Gbps)> {
+    let state = limit.narrowest.current.clone().ok()?;
+    Some((write_rate(state, payload), read_rate(state, payload)))
 }
 
 /// The smallest MaxPayload on the path: no packet may be larger than any of them.
@@ -192,6 +226,7 @@ fn link(tree: &PcieTree, below: &PciFunction, above: Option<&PciFunction>) -> Li
         current: current(lower, upper),
         below_capable: lower.capable(),
         above_capable: upper.and_then(PcieLink::capable),
+        is_gpu: below.role == PciRole::Gpu,
     }
 }
 
@@ -288,6 +323,27 @@ mod tests {
     }
 
     #[test]
+    fn a_gpu_may_be_slow_and_not_narrow_and_a_nic_neither() {
+        let first = |device: &str, now: (LinkSpeed, u8)| {
+            let mut tree = TwoSockets::tree();
+            let device = address(device);
+            let port = tree.chain(&device)[1].address.clone();
+            for function in &mut tree.functions {
+                if [&device, &port].contains(&&function.address) {
+                    function.link = ends(now, (LinkSpeed::Gen5, 16));
+                }
+            }
+            links_on_path(&tree, &device).remove(0)
+        };
+        let (slow, narrow) = ((LinkSpeed::Gen1, 16), (LinkSpeed::Gen5, 8));
+        assert!(!first(TwoSockets::GPU0, slow).is_degraded());
+        assert!(first(TwoSockets::GPU0, slow).is_slowed());
+        assert!(first(TwoSockets::GPU0, narrow).is_degraded());
+        assert!(first(TwoSockets::NIC0, slow).is_degraded());
+        assert!(first(TwoSockets::NIC0, narrow).is_degraded());
+    }
+
+    #[test]
     fn a_small_payload_costs_and_an_unread_one_is_assumed() {
         let mut tree = TwoSockets::tree();
         let nic = address(TwoSockets::NIC0);
@@ -305,6 +361,25 @@ mod tests {
         }
         let limit = pcie_limit(&tree, &nic).unwrap();
         assert_eq!(limit.payload, PayloadSize::Assumed(256));
+    }
+
+    #[test]
+    fn small_read_requests_cost_a_sender_alone() {
+        let mut tree = TwoSockets::tree();
+        let nic = address(TwoSockets::NIC0);
+        let whole = pcie_limit(&tree, &nic).unwrap();
+        assert_eq!(payload_capable(&tree, &nic), Some(512));
+        let function = tree.functions.iter_mut().find(|f| f.address == nic);
+        if let Fact::Known { value, .. } = &mut function.unwrap().control {
+            value.max_read_request = 128;
+            value.payload_capable = Some(256);
+        }
+        let limit = pcie_limit(&tree, &nic).unwrap();
+        assert_eq!(limit.receive, whole.receive);
+        assert_eq!(limit.send.0.round(), 436.0);
+        assert_eq!(payload_capable(&tree, &nic), Some(256));
+        let (receive, send) = rates_with(&limit, 256).unwrap();
+        assert_eq!((receive, send), (whole.receive, whole.send));
     }
 
     #[test]

@@ -8,7 +8,9 @@ mod smi;
 mod sockets;
 
 pub use affinity::{Affinity, Endpoint, Nearest, affinity};
-pub use limit::{LinkOnPath, PayloadSize, PcieLimit, links_on_path, pcie_limit};
+pub use limit::{
+    LinkOnPath, PayloadSize, PcieLimit, links_on_path, payload_capable, pcie_limit, rates_with,
+};
 pub use path::{PathClass, path_class};
 pub use smi::{MAX_TEXT, TopoDevice, TopoError, TopoLink, TopoMatrix, TopoNote, read};
 pub use sockets::Sockets;

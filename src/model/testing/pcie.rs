@@ -22,6 +22,7 @@ pub fn link(current: (LinkSpeed, u8), capable: (LinkSpeed, u8)) -> PcieLink {
 pub fn control(max_payload: u16) -> Fact<DeviceControl> {
     let control = DeviceControl {
         max_payload,
+        payload_capable: Some(512),
         max_read_request: 512,
         relaxed_ordering: true,
     };
@@ -152,6 +153,15 @@ impl TwoSockets {
             }
         }
         tree
+    }
+
+    /// The same node, with its tree changed.
+    pub fn with(change: impl FnOnce(&mut PcieTree)) -> NodeFacts {
+        let mut facts = Self::facts();
+        if let Fact::Known { value, .. } = &mut facts.pcie {
+            change(value);
+        }
+        facts
     }
 
     /// A node with that tree and `mlx5_0` to `mlx5_4` on its NICs.

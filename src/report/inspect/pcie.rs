@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Page, Summary, alone};
 use crate::model::{
-    AcsControl, Fact, Iommu, LinkState, NodeFacts, PciAddress, PciFunction, PciRole, PcieErrors,
-    PcieTree,
+    AcsControl, Fact, Iommu, LinkState, NodeFacts, PciAddress, PciFunction, PcieErrors, PcieTree,
 };
 use crate::topology::{
     Affinity, LinkOnPath, PathClass, PayloadSize, PcieLimit, affinity, links_on_path, pcie_limit,
@@ -128,7 +127,7 @@ fn model(function: &PciFunction) -> String {
 /// A line for each link from the device up, then how the device may use them.
 fn way_up(page: &mut Page<'_>, tree: &PcieTree, function: &PciFunction) -> io::Result<()> {
     let links = links_on_path(tree, &function.address);
-    let texts: Vec<_> = links.iter().map(|link| link_text(tree, link)).collect();
+    let texts: Vec<_> = links.iter().map(link_text).collect();
     let width = texts.iter().map(|text| text.chars().count()).max();
     for (index, (link, text)) in links.iter().zip(&texts).enumerate() {
         let root = || alone(&function.root);
@@ -194,20 +193,17 @@ fn errors_text(errors: &PcieErrors) -> Option<String> {
 }
 
 /// `Gen5 x8 (capable: x16)`.
-fn link_text(tree: &PcieTree, link: &LinkOnPath) -> String {
+fn link_text(link: &LinkOnPath) -> String {
     let Ok(now) = &link.current else {
         return "unknown".to_owned();
     };
-    let is_gpu = tree
-        .function(&link.below)
-        .is_some_and(|function| function.role == PciRole::Gpu);
     let capable = link.capable().unwrap_or(*now);
-    if link.is_degraded() {
+    if link.is_narrowed() || link.is_slowed() {
         let more = beyond(*now, capable);
         // Link power management: only a GPU at work shows what it trained to.
-        return match is_gpu && now.width == capable.width {
-            true => format!("{now} (capable: {more}; GPUs slow down when idle)"),
-            false => format!("{now} (capable: {more})"),
+        return match link.is_degraded() {
+            false => format!("{now} (capable: {more}; GPUs slow down when idle)"),
+            true => format!("{now} (capable: {more})"),
         };
     }
     for (end, of) in [("device", link.below_capable), ("port", link.above_capable)] {
@@ -385,8 +381,8 @@ fn legend(page: &mut Page<'_>, affinity: &Affinity) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::PcieLink;
     use crate::model::testing::pcie::{TwoSockets, address, flat};
+    use crate::model::{PciRole, PcieLink};
 
     fn print(facts: &NodeFacts) -> String {
         let mut out = Vec::new();

@@ -71,6 +71,7 @@ pub(super) fn device_control(config: &[u8]) -> Result<DeviceControl, Unreadable>
     };
     Ok(DeviceControl {
         max_payload: size(control >> 5 & 7)?,
+        payload_capable: size(word(config, at + 4)? & 7).ok(),
         max_read_request: size(control >> 12 & 7)?,
         relaxed_ordering: control & 1 << 4 != 0,
     })
@@ -150,6 +151,7 @@ pub(in crate::survey) mod tests {
         config[0x34] = 0x40;
         config[0x40..0x42].copy_from_slice(&[0x01, 0x60]);
         config[0x60..0x62].copy_from_slice(&[CAP_ID_EXP, 0x00]);
+        config[0x64] = 2;
         config[0x68..0x6a].copy_from_slice(&control.to_le_bytes());
         config[0x100..0x104].copy_from_slice(&[0x01, 0x00, 0x02, 0x15]);
         config[0x150..0x154].copy_from_slice(&[0x0d, 0x00, 0x01, 0x00]);
@@ -163,6 +165,7 @@ pub(in crate::survey) mod tests {
         let config = config(0x5030, 0x001d);
         let control = DeviceControl {
             max_payload: 256,
+            payload_capable: Some(512),
             max_read_request: 4096,
             relaxed_ordering: true,
         };

@@ -1,14 +1,20 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
+mod acs;
 mod gpu_nic_path;
+mod gpu_pcie_width;
 mod gpudirect_off;
+mod iommu_translating;
 mod memlock;
 mod mtu;
 mod numa_unknown;
+mod payload_size;
 mod pcie_errors;
 mod pcie_link;
+mod relaxed_ordering;
 #[cfg(test)]
 pub(in crate::judge) mod testing;
+mod two_functions;
 
 use super::{About, Said};
 use crate::judge::NodeView;
@@ -34,6 +40,30 @@ pub(super) const RULES: &[NodeRule] = &[
     NodeRule {
         about: &[pcie_errors::ABOUT],
         check: pcie_errors::check,
+    },
+    NodeRule {
+        about: &[gpu_pcie_width::ABOUT],
+        check: gpu_pcie_width::check,
+    },
+    NodeRule {
+        about: &[two_functions::ABOUT],
+        check: two_functions::check,
+    },
+    NodeRule {
+        about: &[payload_size::ABOUT],
+        check: payload_size::check,
+    },
+    NodeRule {
+        about: &[relaxed_ordering::ABOUT],
+        check: relaxed_ordering::check,
+    },
+    NodeRule {
+        about: &[acs::ABOUT],
+        check: acs::check,
+    },
+    NodeRule {
+        about: &[iommu_translating::ABOUT],
+        check: iommu_translating::check,
     },
     NodeRule {
         about: &[gpu_nic_path::ABOUT],

@@ -3,7 +3,9 @@
 use crate::judge::inspect;
 use crate::judge::rules::Said;
 use crate::model::testing::pcie::TwoSockets;
-use crate::model::{Fact, Finding, KernelModule, NodeFacts, NodeName, NvidiaDriver, Rule};
+use crate::model::{
+    Fact, Finding, KernelModule, NodeFacts, NodeName, NvidiaDriver, PciFunction, PcieTree, Rule,
+};
 
 /// Everything said of a node by itself, apart from its PCIe links.
 pub(in crate::judge) fn all(facts: &NodeFacts) -> Said {
@@ -44,4 +46,19 @@ pub(in crate::judge) fn module(name: &str) -> KernelModule {
         name: name.into(),
         version: Fact::unknown("it states none"),
     }
+}
+
+/// What `rule` says of a node called `node02` by itself.
+pub(in crate::judge) fn said(rule: Rule, facts: &NodeFacts) -> Said {
+    let mut said = inspect(&"node02".into(), facts);
+    said.findings.retain(|finding| finding.rule == rule);
+    said.cannot_tell.retain(|line| line.rule == rule);
+    said
+}
+
+/// The function at an address that the tree has.
+pub(in crate::judge) fn at<'t>(tree: &'t mut PcieTree, address: &str) -> &'t mut PciFunction {
+    let mut functions = tree.functions.iter_mut();
+    let found = functions.find(|function| function.address.0 == address);
+    found.unwrap_or_else(|| panic!("no {address}"))
 }

@@ -77,22 +77,29 @@ pub(super) const PROPERTIES: &[Property] = &[
         what: "IOMMU mode",
         severity: Severity::Warning,
         of: Of::Nic(iommu),
-        told_by: None,
+        told_by: Some((Rule::IommuTranslating, Severity::Warning)),
         remedy: "Give the node the kernel command line of its siblings (/proc/cmdline), iommu=pt on bare metal.",
     },
     Property {
         what: "ACS setting",
         severity: Severity::Warning,
         of: Of::Node(acs),
-        told_by: None,
+        told_by: Some((Rule::Acs, Severity::Warning)),
         remedy: "Give the node the BIOS setting and the start-up script (setpci) that its siblings have.",
     },
     Property {
-        what: "PCIe setting",
+        what: "PCIe packet size",
         severity: Severity::Warning,
-        of: Of::Nic(device_control),
-        told_by: None,
+        of: Of::Nic(packet_size),
+        told_by: Some((Rule::PayloadSize, Severity::Warning)),
         remedy: "Compare the BIOS settings, and pci= on the kernel command lines.",
+    },
+    Property {
+        what: "relaxed ordering",
+        severity: Severity::Warning,
+        of: Of::Nic(relaxed_ordering),
+        told_by: Some((Rule::RelaxedOrdering, Severity::Warning)),
+        remedy: "Compare the BIOS settings, and the firmware settings of the cards (mlxconfig, PCI_WR_ORDERING).",
     },
     Property {
         what: "limit of locked memory",
@@ -250,17 +257,19 @@ fn acs(node: &NodeView<'_>) -> Option<Seen> {
     seen
 }
 
-fn device_control(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+fn packet_size(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
     let say = |control: &DeviceControl| {
-        let ordering = if control.relaxed_ordering {
-            "on"
-        } else {
-            "off"
-        };
-        format!(
-            "MaxPayload {}, MaxReadRequest {}, relaxed ordering {ordering}",
-            control.max_payload, control.max_read_request
-        )
+        let (payload, asks) = (control.max_payload, control.max_read_request);
+        format!("MaxPayload {payload}, MaxReadRequest {asks}")
+    };
+    let seen = Seen::fact(&function(node, nic)?.control, say)?;
+    Some(seen.among(model(node, nic)))
+}
+
+fn relaxed_ordering(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let say = |control: &DeviceControl| match control.relaxed_ordering {
+        true => "on".to_owned(),
+        false => "off".to_owned(),
     };
     let seen = Seen::fact(&function(node, nic)?.control, say)?;
     Some(seen.among(model(node, nic)))

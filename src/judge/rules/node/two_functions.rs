@@ -1,0 +1,150 @@
+//! A card with several ports, whose slot carries less than all of them.
+
+use std::collections::BTreeMap;
+
+use crate::judge::cause::{evidence, limit};
+use crate::judge::rules::{About, Said, plain};
+use crate::judge::{NicView, NodeView};
+use crate::model::{Finding, Gbps, PcieTree, Rule, Severity};
+use crate::topology::PcieLimit;
+
+pub(super) const ABOUT: About = About {
+    rule: Rule::TwoFunctions,
+    means: "Several ports of one card share its PCIe link, which carries each of them and not all at once. \
+            Where each port is a rail, all of them together reach no more than the link.",
+    detected: "RDMA devices whose PCI addresses differ in the function alone, ports of one device, and the \
+               narrowest link on their way to the root, against the sum of their line rates. A warning \
+               where they play rails, else a note. Cannot be told where the PCIe link is unknown.",
+    remedy: REMEDY,
+};
+
+const REMEDY: &str = "Use one port for each card where jobs need the whole rate, or a slot with more lanes or a higher \
+                      speed if the card can have them.";
+
+/// Less of the sum than this costs more than headers do.
+const ENOUGH: f64 = 0.95;
+
+pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
+    let Some(tree) = node.pcie() else { return };
+    for nics in cards(node).into_values().filter(|nics| nics.len() > 1) {
+        said.findings.extend(shared(node, tree, &nics));
+    }
+}
+
+/// The NICs by their card: domain, bus and device.
+fn cards<'n, 'a>(node: &'n NodeView<'a>) -> BTreeMap<&'a str, Vec<&'n NicView<'a>>> {
+    let mut cards: BTreeMap<&str, Vec<&NicView<'_>>> = BTreeMap::new();
+    for nic in node.nics.iter().filter(|nic| nic.device.software.is_none()) {
+        if let Some((card, _)) = nic.pci().and_then(|pci| pci.0.rsplit_once('.')) {
+            cards.entry(card).or_default().push(nic);
+        }
+    }
+    cards
+}
+
+fn shared(node: &NodeView<'_>, tree: &PcieTree, nics: &[&NicView<'_>]) -> Option<Finding> {
+    let limits: Vec<PcieLimit> = nics
+        .iter()
+        .map(|nic| limit(tree, nic.device))
+        .collect::<Option<_>>()?;
+    let is_virtual = |nic: &&&NicView<'_>| {
+        let function = nic.pci().and_then(|pci| tree.function(pci));
+        function.is_some_and(|function| function.physical_function.is_some())
+    };
+    // Virtual functions share a port, and so its line.
+    if nics.iter().any(|nic| is_virtual(&nic)) {
+        return None;
+    }
+    let lines: Vec<Gbps> = nics
+        .iter()
+        .map(|nic| nic.line.value().copied())
+        .collect::<Option<_>>()?;
+    let sum = Gbps(lines.iter().map(|line| line.0).sum());
+    let tightest = limits
+        .iter()
+        .min_by(|a, b| most(a).0.total_cmp(&most(b).0))?;
+    let most = most(tightest);
+    let share = most.share_of(sum)?;
+    // A link that does not carry even one of them is told as that.
+    let carries_each = lines.iter().all(|line| *line <= most);
+    if share >= ENOUGH || !carries_each {
+        return None;
+    }
+    let plays = nics.iter().all(|nic| nic.rail.is_some());
+    let names: Vec<_> = nics.iter().map(|nic| nic.id.device.clone()).collect();
+    let says = format!(
+        "{} of {} share one PCIe link, which carries {most} of the {sum} that they have together.",
+        names.join(", "),
+        node.name
+    );
+    let severity = if plays {
+        Severity::Warning
+    } else {
+        Severity::Note
+    };
+    let evidence = vec![evidence(&tightest.narrowest, &nics[0].id)];
+    let finding = plain(
+        Rule::TwoFunctions,
+        severity,
+        node.subject(),
+        says,
+        evidence,
+        REMEDY,
+    );
+    Some(Finding {
+        expected: Some(sum),
+        expected_from: Some("the sum of their line rates".to_owned()),
+        ratio: Some(share),
+        ..finding
+    })
+}
+
+fn most(limit: &PcieLimit) -> Gbps {
+    Gbps(limit.send.0.min(limit.receive.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{at, said};
+    use super::*;
+    use crate::model::testing::pcie::{TwoSockets, address};
+    use crate::model::{Fact, NodeFacts};
+
+    /// `mlx5_2` and `mlx5_3` are functions of one card at Gen5 x16.
+    fn with(line: f64) -> NodeFacts {
+        let mut facts = TwoSockets::facts();
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            for device in value {
+                device.ports[0].rate = Fact::known(Gbps(line), "rate");
+            }
+        }
+        facts
+    }
+
+    #[test]
+    fn two_ports_of_a_card_are_added_up() {
+        let found = said(Rule::TwoFunctions, &with(400.0));
+        let [finding] = &found.findings[..] else {
+            panic!("{found:#?}")
+        };
+        assert_eq!(
+            finding.says,
+            "mlx5_2, mlx5_3 of node02 share one PCIe link, which carries 461 Gb/s of the 800 Gb/s that they \
+             have together."
+        );
+        assert_eq!(finding.severity, Severity::Note);
+        assert_eq!(said(Rule::TwoFunctions, &with(200.0)), Said::default());
+        // Not even one fits: that is another rule's.
+        assert_eq!(said(Rule::TwoFunctions, &with(800.0)), Said::default());
+    }
+
+    #[test]
+    fn virtual_functions_share_a_line() {
+        let mut facts = with(400.0);
+        if let Fact::Known { value, .. } = &mut facts.pcie {
+            at(value, TwoSockets::NIC3).physical_function =
+                Some(Fact::known(address(TwoSockets::NIC2), "physfn"));
+        }
+        assert_eq!(said(Rule::TwoFunctions, &facts), Said::default());
+    }
+}
