@@ -1,6 +1,6 @@
 //! Rules that compare the nodes of a run with each other: who differs from the majority.
 
-use super::{About, Said};
+use super::{About, Said, node};
 use crate::judge::NodeView;
 
 /// A rule on the facts of all nodes.
@@ -12,4 +12,18 @@ pub(super) struct SiblingRule {
 }
 
 /// All of them, in the order in which their findings are told.
-pub(super) const RULES: &[SiblingRule] = &[];
+pub(super) const RULES: &[SiblingRule] = &[
+    // Each described where its like for one node is.
+    SiblingRule {
+        about: &[],
+        check: node::gid_index::across,
+    },
+    SiblingRule {
+        about: &[],
+        check: node::hca_prefix::across,
+    },
+    SiblingRule {
+        about: &[],
+        check: node::bond::across,
+    },
+];
