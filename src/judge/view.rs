@@ -3,8 +3,8 @@
 use super::expected::line_rate_of;
 use crate::ledger::Ledger;
 use crate::model::{
-    Direction, Fact, Gbps, NicId, NodeFacts, NodeName, PciAddress, PcieTree, Port, PortState, Rail,
-    RdmaDevice, Subject,
+    Direction, Fact, Gbps, LinkLayer, NicId, NodeFacts, NodeName, NodeType, PciAddress, PcieTree,
+    Port, PortState, Rail, RdmaDevice, SoftwareRdma, Subject,
 };
 
 /// One node.
@@ -112,6 +112,20 @@ impl<'a> NicView<'a> {
     /// The function it sits on, where that is known.
     pub fn pci(&self) -> Option<&'a PciAddress> {
         self.device.pci.value()
+    }
+
+    /// Whether its port carries traffic, as far as is known.
+    pub fn is_active(&self) -> bool {
+        let state = self.port.state.value();
+        state.is_none_or(|s| matches!(s, PortState::Active | PortState::ActiveDefer))
+    }
+
+    /// Whether it speaks RoCE: over Ethernet, and neither iWARP nor a maker's own protocol.
+    pub fn is_roce(&self) -> bool {
+        let kind = self.device.identity.node_type.value();
+        self.port.link_layer.value() == Some(&LinkLayer::Ethernet)
+            && self.device.software != Some(SoftwareRdma::Siw)
+            && kind.is_none_or(|kind| *kind == NodeType::ChannelAdapter)
     }
 
     /// Whom a finding about it is about.

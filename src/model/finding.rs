@@ -84,6 +84,22 @@ rules! {
     GpuDirectOff = "gpudirect-off",
     /// The agent may lock less memory than RDMA has to register.
     Memlock = "memlock",
+    /// A port's link runs slower than those of the same board beside it.
+    PortSpeed = "port-speed",
+    /// Nothing keeps a port's RoCE packets from being dropped.
+    LossyRoce = "lossy-roce",
+    /// RDMA interfaces of a node are in one subnet and answer for each other.
+    ArpFlux = "arp-flux",
+    /// Two equal routes lead to one subnet through different interfaces.
+    DuplicateRoute = "duplicate-route",
+    /// A port has no good RoCEv2 GID, or its index is not the same everywhere.
+    GidIndex = "gid-index",
+    /// The name of an RDMA device begins with that of another.
+    HcaPrefix = "hca-prefix",
+    /// An RDMA device sits on a bond.
+    Bond = "bond",
+    /// An EFA device has no library to be used through.
+    EfaProvider = "efa-provider",
 }
 
 impl std::str::FromStr for Rule {

@@ -1,6 +1,7 @@
 //! The facts of one node as text for a person: what is known on aligned lines, what is not with
 //! its reason below.
 
+mod nic;
 mod pcie;
 mod topo;
 
@@ -75,8 +76,11 @@ pub(super) fn write_facts(facts: &NodeFacts, out: &mut dyn Write) -> io::Result<
         Fact::Known { value, from } if value.is_empty() => {
             page.field("RDMA", format!("no device in {from}"))?;
         }
-        Fact::Known { value, .. } => value.iter().try_for_each(|d| device(&mut page, d, tree))?,
+        Fact::Known { value, .. } => value
+            .iter()
+            .try_for_each(|d| device(&mut page, facts, d, tree))?,
     }
+    nic::others(&mut page, facts)?;
     tree.map_or(Ok(()), |tree| {
         pcie::gpus_and_affinity(&mut page, facts, tree)
     })
@@ -169,10 +173,15 @@ fn node(page: &mut Page<'_>, facts: &NodeFacts) -> io::Result<()> {
     page.field("libibverbs", alone(&facts.libibverbs))
 }
 
-fn device(page: &mut Page<'_>, device: &RdmaDevice, tree: Option<&PcieTree>) -> io::Result<()> {
+fn device(
+    page: &mut Page<'_>,
+    facts: &NodeFacts,
+    device: &RdmaDevice,
+    tree: Option<&PcieTree>,
+) -> io::Result<()> {
     writeln!(page.out)?;
     let mut title = Summary::default();
-    title.add("driver", &device.driver, Clone::clone);
+    title.add("driver", &nic::driver(device), Clone::clone);
     if device.software.is_none() {
         title.add("firmware", &device.firmware, |version| {
             format!("firmware {version}")
@@ -192,24 +201,31 @@ fn device(page: &mut Page<'_>, device: &RdmaDevice, tree: Option<&PcieTree>) -> 
             format!("software RDMA ({name}): its rate and CPU cost mean nothing"),
         )?;
     }
+    nic::card(page, facts, device)?;
     page.part("PCI", alone(&device.pci))?;
     page.part("NUMA node", alone(&device.numa_node))?;
     if let (Some(tree), Some(address)) = (tree, device.pci.value()) {
         pcie::nic(page, tree, address)?;
     }
-    device.ports.iter().try_for_each(|p| port(page, p))?;
+    device
+        .ports
+        .iter()
+        .try_for_each(|p| port(page, device, p))?;
     device
         .unread
         .iter()
         .try_for_each(|why| page.part("unread", why))
 }
 
-fn port(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
+fn port(page: &mut Page<'_>, device: &RdmaDevice, port: &Port) -> io::Result<()> {
     let mut summary = Summary::default();
     summary
         .add("state", &port.state, ToString::to_string)
         .add("physical", &port.physical_state, Clone::clone)
-        .add("rate", &port.rate, ToString::to_string)
+        .add("rate", &port.rate, |rate| match port.lanes.value() {
+            Some(lanes) => format!("{rate} ({lanes})"),
+            None => rate.to_string(),
+        })
         .add("link", &port.link_layer, ToString::to_string)
         .add("RDMA MTU", &port.active_mtu, |mtu| {
             format!("RDMA MTU {mtu}")
@@ -219,7 +235,8 @@ fn port(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
     }
     page.summary(&format!("port {}", port.number), summary)?;
     errors(page, port)?;
-    netdev(page, port)?;
+    nic::subnet(page, port)?;
+    netdev(page, device, port)?;
     gids(page, port)?;
     port.unread
         .iter()
@@ -252,7 +269,7 @@ fn count(counter: &Counter) -> String {
     format!("{} {}{more}", counter.name, counter.value)
 }
 
-fn netdev(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
+fn netdev(page: &mut Page<'_>, device: &RdmaDevice, port: &Port) -> io::Result<()> {
     let netdev = match &port.netdev {
         Fact::Known { value, .. } => value,
         Fact::Unknown { why } => return page.part("netdev", format!("unknown: {why}")),
@@ -262,7 +279,9 @@ fn netdev(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
     summary
         .add("state", &netdev.operstate, Clone::clone)
         .add("MTU", &netdev.mtu, |mtu| format!("MTU {mtu}"));
-    page.summary("netdev", summary)
+    summary.known.extend(nic::link(&netdev.settings));
+    page.summary("netdev", summary)?;
+    nic::ethernet(page, device, port, netdev)
 }
 
 /// The columns of a GID: index, type, address, interface.

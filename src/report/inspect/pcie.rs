@@ -118,7 +118,12 @@ fn model(function: &PciFunction) -> String {
             return format!("unknown: {why}");
         }
     };
-    match pci_ids::Device::from_vid_pid(*vendor, *device) {
+    named(*vendor, *device)
+}
+
+/// Vendor and device by the PCI ID Repository, else their ids.
+pub(super) fn named(vendor: u16, device: u16) -> String {
+    match pci_ids::Device::from_vid_pid(vendor, device) {
         Some(known) => format!("{} {}", known.vendor().name(), known.name()),
         None => format!("{vendor:04x}:{device:04x}"),
     }

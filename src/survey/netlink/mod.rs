@@ -49,7 +49,7 @@ impl Kernel {
     fn ask<T>(self, what: &str, question: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         match self {
             Self::Running => question().map_err(|why| format!("{what}: {why}")),
-            Self::Snapshot => Err(not_live(&format!("{what} is asked of a running kernel"))),
+            Self::Snapshot => Err(not_live("only a running kernel tells, by netlink")),
         }
     }
 

@@ -1,16 +1,24 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
 mod acs;
+mod arp_flux;
+pub(super) mod bond;
+mod duplicate_route;
+mod efa_provider;
+pub(super) mod gid_index;
 mod gpu_nic_path;
 mod gpu_pcie_width;
 mod gpudirect_off;
+pub(super) mod hca_prefix;
 mod iommu_translating;
+mod lossy_roce;
 mod memlock;
 mod mtu;
 mod numa_unknown;
 mod payload_size;
 mod pcie_errors;
 mod pcie_link;
+mod port_speed;
 mod relaxed_ordering;
 #[cfg(test)]
 pub(in crate::judge) mod testing;
@@ -27,58 +35,31 @@ pub(super) struct NodeRule {
     pub check: fn(&NodeView<'_>, &mut Said),
 }
 
+const fn rule(about: &'static [About], check: fn(&NodeView<'_>, &mut Said)) -> NodeRule {
+    NodeRule { about, check }
+}
+
 /// All of them, in the order in which their findings are told.
 pub(super) const RULES: &[NodeRule] = &[
-    NodeRule {
-        about: &[pcie_link::ABOUT],
-        check: pcie_link::check,
-    },
-    NodeRule {
-        about: &[mtu::ABOUT],
-        check: mtu::check,
-    },
-    NodeRule {
-        about: &[pcie_errors::ABOUT],
-        check: pcie_errors::check,
-    },
-    NodeRule {
-        about: &[gpu_pcie_width::ABOUT],
-        check: gpu_pcie_width::check,
-    },
-    NodeRule {
-        about: &[two_functions::ABOUT],
-        check: two_functions::check,
-    },
-    NodeRule {
-        about: &[payload_size::ABOUT],
-        check: payload_size::check,
-    },
-    NodeRule {
-        about: &[relaxed_ordering::ABOUT],
-        check: relaxed_ordering::check,
-    },
-    NodeRule {
-        about: &[acs::ABOUT],
-        check: acs::check,
-    },
-    NodeRule {
-        about: &[iommu_translating::ABOUT],
-        check: iommu_translating::check,
-    },
-    NodeRule {
-        about: &[gpu_nic_path::ABOUT],
-        check: gpu_nic_path::check,
-    },
-    NodeRule {
-        about: &[numa_unknown::ABOUT],
-        check: numa_unknown::check,
-    },
-    NodeRule {
-        about: &[gpudirect_off::ABOUT],
-        check: gpudirect_off::check,
-    },
-    NodeRule {
-        about: &[memlock::ABOUT],
-        check: memlock::check,
-    },
+    rule(&[pcie_link::ABOUT], pcie_link::check),
+    rule(&[mtu::ABOUT], mtu::check),
+    rule(&[pcie_errors::ABOUT], pcie_errors::check),
+    rule(&[gpu_pcie_width::ABOUT], gpu_pcie_width::check),
+    rule(&[two_functions::ABOUT], two_functions::check),
+    rule(&[payload_size::ABOUT], payload_size::check),
+    rule(&[relaxed_ordering::ABOUT], relaxed_ordering::check),
+    rule(&[acs::ABOUT], acs::check),
+    rule(&[iommu_translating::ABOUT], iommu_translating::check),
+    rule(&[gpu_nic_path::ABOUT], gpu_nic_path::check),
+    rule(&[numa_unknown::ABOUT], numa_unknown::check),
+    rule(&[gpudirect_off::ABOUT], gpudirect_off::check),
+    rule(&[memlock::ABOUT], memlock::check),
+    rule(&[port_speed::ABOUT], port_speed::check),
+    rule(&[lossy_roce::ABOUT], lossy_roce::check),
+    rule(&[arp_flux::ABOUT], arp_flux::check),
+    rule(&[duplicate_route::ABOUT], duplicate_route::check),
+    rule(&[gid_index::ABOUT], gid_index::check),
+    rule(&[hca_prefix::ABOUT], hca_prefix::check),
+    rule(&[bond::ABOUT], bond::check),
+    rule(&[efa_provider::ABOUT], efa_provider::check),
 ];

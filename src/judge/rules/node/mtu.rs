@@ -4,8 +4,7 @@ use super::Said;
 use crate::judge::rules::{About, plain};
 use crate::judge::{NicView, NodeView, efficiency};
 use crate::model::{
-    Evidence, Fact, Finding, Gbps, Gid, GidType, LinkLayer, Netdev, Port, PortState, Rule,
-    Severity, SoftwareRdma,
+    Evidence, Fact, Finding, Gbps, Gid, GidType, LinkLayer, Netdev, Port, Rule, Severity,
 };
 
 pub(super) const ABOUT: About = About {
@@ -39,7 +38,9 @@ const WARN_FROM: f64 = 0.01;
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     for nic in &node.nics {
         // A port that is down sends nothing; iWARP cuts its packets as TCP does.
-        if !is_active(nic.port) || nic.device.software == Some(SoftwareRdma::Siw) {
+        let infiniband = nic.port.link_layer.value() == Some(&LinkLayer::InfiniBand);
+        let unknown = nic.port.link_layer.value().is_none();
+        if !nic.is_active() || !(infiniband || unknown || nic.is_roce()) {
             continue;
         }
         match runs_at(nic.port) {
@@ -47,11 +48,6 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
             Err(why) => said.cannot_tell(Rule::Mtu, nic.subject(None), why),
         }
     }
-}
-
-fn is_active(port: &Port) -> bool {
-    let state = port.state.value();
-    state.is_none_or(|s| matches!(s, PortState::Active | PortState::ActiveDefer))
 }
 
 /// The RDMA MTU of a port, and what tells it.
@@ -205,7 +201,7 @@ mod tests {
     use super::*;
     use crate::judge::{Said, inspect};
     use crate::model::testing::{facts, gid, port};
-    use crate::model::{NodeName, RdmaDevice};
+    use crate::model::{NodeName, RdmaDevice, SoftwareRdma};
 
     const V4: &str = "::ffff:10.0.0.1";
 

@@ -6,7 +6,7 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
-use super::{About, Said};
+use super::{About, Said, node};
 use crate::judge::NodeView;
 
 /// A rule on the facts of all nodes.
@@ -18,7 +18,22 @@ pub(super) struct SiblingRule {
 }
 
 /// All of them, in the order in which their findings are told.
-pub(super) const RULES: &[SiblingRule] = &[SiblingRule {
-    about: &[differs::ABOUT],
-    check: differs::check,
-}];
+pub(super) const RULES: &[SiblingRule] = &[
+    SiblingRule {
+        about: &[differs::ABOUT],
+        check: differs::check,
+    },
+    // Each described where its like for one node is.
+    SiblingRule {
+        about: &[],
+        check: node::gid_index::across,
+    },
+    SiblingRule {
+        about: &[],
+        check: node::hca_prefix::across,
+    },
+    SiblingRule {
+        about: &[],
+        check: node::bond::across,
+    },
+];
