@@ -1,8 +1,15 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
+mod bar1_small;
+mod cpu_governor;
+mod device_access;
+mod gpu_errors;
+mod gpu_not_visible;
 mod gpudirect_off;
 mod memlock;
 mod pcie_link;
+mod peermem_name;
+mod peermem_symbol;
 #[cfg(test)]
 pub(in crate::judge) mod testing;
 
@@ -28,7 +35,35 @@ pub(super) const RULES: &[NodeRule] = &[
         check: gpudirect_off::check,
     },
     NodeRule {
+        about: &[peermem_symbol::ABOUT],
+        check: peermem_symbol::check,
+    },
+    NodeRule {
+        about: &[peermem_name::ABOUT],
+        check: peermem_name::check,
+    },
+    NodeRule {
+        about: &[bar1_small::ABOUT],
+        check: bar1_small::check,
+    },
+    NodeRule {
+        about: &[gpu_not_visible::ABOUT],
+        check: gpu_not_visible::check,
+    },
+    NodeRule {
+        about: &[gpu_errors::ABOUT],
+        check: gpu_errors::check,
+    },
+    NodeRule {
+        about: &[device_access::ABOUT],
+        check: device_access::check,
+    },
+    NodeRule {
         about: &[memlock::ABOUT],
         check: memlock::check,
+    },
+    NodeRule {
+        about: &[cpu_governor::ABOUT],
+        check: cpu_governor::check,
     },
 ];
