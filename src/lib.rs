@@ -8,14 +8,15 @@
 //! ```
 //!
 //! The rooms import downwards only: `model`, the vocabulary; the pure rooms `config`, `plan`,
-//! `ledger`, `topology`, `judge`; the hands `verbs`, `survey`, `probe`, `wire`, `agent`, `remote`, `cluster`,
-//! `record`; the faces `report`; and `app`, which knows everybody.
+//! `ledger`, `topology`, `judge`; the hands `verbs`, `gpu`, `survey`, `probe`, `wire`, `agent`, `remote`,
+//! `cluster`, `record`; the faces `report`; and `app`, which knows everybody.
 
 pub mod agent;
 pub mod app;
 pub mod cli;
 pub mod cluster;
 pub mod config;
+pub mod gpu;
 pub mod judge;
 pub mod ledger;
 pub mod model;

@@ -23,6 +23,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cli", &["model"]),
     // Hands.
     ("verbs", &["model"]),
+    ("gpu", &["model"]),
     ("survey", &["model"]),
     ("probe", &["model", "verbs"]),
     ("wire", &["model"]),

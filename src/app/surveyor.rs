@@ -1,5 +1,6 @@
-//! Looks at a system, with what only libibverbs knows of the running one.
+//! Looks at a system, with what only libraries know of the running one.
 
+use crate::gpu::nvml;
 use crate::model::NodeFacts;
 use crate::survey::{Root, Sources, survey};
 use crate::verbs::{active_mtu, library, takes_dmabuf};
@@ -15,7 +16,7 @@ pub(super) fn facts(root: &Root) -> NodeFacts {
         active_mtu: Some(&active_mtu),
         libibverbs: Some(&library),
         takes_dmabuf: Some(&takes_dmabuf),
-        nvml: None,
+        nvml: Some(&nvml),
     };
     survey(root, &sources)
 }

@@ -86,6 +86,8 @@ pub struct GpuPair<'a> {
     pub nic: &'a RdmaDevice,
     /// How it reaches the GPU's memory, or why that is unknown.
     pub way: Result<GpuWay, String>,
+    /// Whether dma-buf is known to be a way, also beside peer memory.
+    pub has_dmabuf: bool,
     /// What lies between them, or why that is unknown.
     pub class: Result<PathClass, String>,
 }
@@ -109,6 +111,7 @@ pub fn gpu_pairs<'a>(facts: &'a NodeFacts) -> Vec<GpuPair<'a>> {
             gpu,
             nic,
             way: way(facts, gpu, nic),
+            has_dmabuf: matches!(dmabuf(facts, gpu, nic), Part::Yes(_)),
             class: match nic.pci.value() {
                 Some(at) => path_class(tree, &gpu.address, at),
                 None => Err(format!("the PCI function of {} is unknown", nic.name)),

@@ -63,6 +63,11 @@ impl<T> Fact<T> {
         }
     }
 
+    /// Whether it was looked for at all.
+    pub fn was_asked(&self) -> bool {
+        self.why_unknown() != Some(NOT_ASKED)
+    }
+
     /// The same fact, in other words; an unknown stays unknown with its reason.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
         match self {
@@ -75,10 +80,13 @@ impl<T> Fact<T> {
     }
 }
 
+/// Why a fact is unknown that nobody looked for.
+const NOT_ASKED: &str = "the survey of this node did not look for it";
+
 impl<T> Default for Fact<T> {
     /// Unknown: what older records, and surveys that had no reason to look, have nothing on.
     fn default() -> Self {
-        Self::unknown("the survey of this node did not look for it")
+        Self::unknown(NOT_ASKED)
     }
 }
 

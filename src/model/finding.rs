@@ -82,6 +82,18 @@ rules! {
     DiffersFromSiblings = "differs-from-siblings",
     /// No NIC of a node with GPUs can reach their memory directly.
     GpuDirectOff = "gpudirect-off",
+    /// Only newer NCCL finds the peer memory module where it is.
+    PeermemName = "peermem-name",
+    /// The peer memory module was built against another ib_core.
+    PeermemSymbol = "peermem-symbol",
+    /// The window onto a GPU's memory is smaller than what is registered at once.
+    Bar1Small = "bar1-small",
+    /// The PCIe tree shows a GPU that its driver does not list.
+    GpuNotVisible = "gpu-not-visible",
+    /// The driver logged errors of a GPU that are not an application's.
+    GpuErrors = "gpu-errors",
+    /// The agent cannot open the RDMA devices that the kernel has.
+    DeviceAccess = "device-access",
     /// The agent may lock less memory than RDMA has to register.
     Memlock = "memlock",
     /// A port's link runs slower than those of the same board beside it.
@@ -100,6 +112,8 @@ rules! {
     Bond = "bond",
     /// An EFA device has no library to be used through.
     EfaProvider = "efa-provider",
+    /// The processors may not run at full frequency.
+    CpuGovernor = "cpu-governor",
 }
 
 impl std::str::FromStr for Rule {

@@ -1,6 +1,8 @@
 //! The facts of one node as text for a person: what is known on aligned lines, what is not with
 //! its reason below.
 
+mod gpu;
+mod host;
 mod nic;
 mod pcie;
 mod topo;
@@ -44,6 +46,7 @@ pub fn json(facts: &NodeFacts, said: &Said, out: &mut dyn Write) -> io::Result<(
         linerate: env!("CARGO_PKG_VERSION"),
         facts,
         paths: pcie::paths(facts),
+        gpudirect_paths: gpu::paths(facts),
         findings: said.findings.iter().map(super::json::finding).collect(),
         cannot_tell: said
             .cannot_tell
@@ -63,6 +66,8 @@ struct Document<'a> {
     facts: &'a NodeFacts,
     /// What lies between each GPU or NIC and each other.
     paths: Vec<Value>,
+    /// How each NIC reaches the memory of each GPU that is made for it.
+    gpudirect_paths: Vec<Value>,
     findings: Vec<Value>,
     cannot_tell: Vec<Value>,
 }
@@ -81,9 +86,11 @@ pub(super) fn write_facts(facts: &NodeFacts, out: &mut dyn Write) -> io::Result<
             .try_for_each(|d| device(&mut page, facts, d, tree))?,
     }
     nic::others(&mut page, facts)?;
-    tree.map_or(Ok(()), |tree| {
-        pcie::gpus_and_affinity(&mut page, facts, tree)
-    })
+    let Some(tree) = tree else {
+        return Ok(());
+    };
+    pcie::gpus_and_affinity(&mut page, facts, tree)?;
+    gpu::gpudirect(&mut page, facts, tree)
 }
 
 /// Lines of a label and a text, with nothing in them that steers a terminal.
@@ -169,8 +176,10 @@ fn node(page: &mut Page<'_>, facts: &NodeFacts) -> io::Result<()> {
             page.field("machine", alone(arch))?;
         }
     }
-    page.field("memlock", alone(&facts.memlock))?;
-    page.field("libibverbs", alone(&facts.libibverbs))
+    host::memlock(page, facts)?;
+    page.field("libibverbs", alone(&facts.libibverbs))?;
+    host::host(page, facts)?;
+    gpu::drivers(page, &facts.gpu)
 }
 
 fn device(

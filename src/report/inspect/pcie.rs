@@ -48,7 +48,6 @@ pub(super) fn nic(page: &mut Page<'_>, tree: &PcieTree, address: &PciAddress) ->
     page.part("limit", text)
 }
 
-/// The GPUs, each with its way up, and the matrix of GPUs and NICs.
 /// The path class of every pair of GPUs and NICs, for programs.
 pub(super) fn paths(facts: &NodeFacts) -> Vec<Value> {
     let (Some(tree), Some(rdma)) = (facts.pcie.value(), facts.rdma.value()) else {
@@ -69,6 +68,7 @@ pub(super) fn paths(facts: &NodeFacts) -> Vec<Value> {
     paths
 }
 
+/// The GPUs, each with its way up, and the matrix of GPUs and NICs.
 pub(super) fn gpus_and_affinity(
     page: &mut Page<'_>,
     facts: &NodeFacts,
@@ -78,6 +78,7 @@ pub(super) fn gpus_and_affinity(
     let affinity = affinity(tree, rdma);
     for (index, function) in tree.gpus().enumerate() {
         gpu(page, tree, function, &affinity, index)?;
+        super::gpu::known_to_its_driver(page, facts, &function.address)?;
     }
     match affinity.endpoints.len() {
         0 | 1 => Ok(()),

@@ -32,6 +32,8 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let limit = match (facts.memlock.value(), facts.memlock.why_unknown()) {
         (Some(MemlockLimit::Bytes(limit)), _) if *limit < ENOUGH => *limit,
         (Some(_), _) => return,
+        // A copy of a system has no agent with a limit.
+        (None, _) if facts.host.user.value().is_none() => return,
         (None, why) => {
             return said.cannot_tell(Rule::Memlock, node.subject(), why.unwrap_or_default());
         }
@@ -141,5 +143,18 @@ mod tests {
         assert!(low(&facts).is_none());
         let told = all(&facts).cannot_tell;
         assert!(told.iter().any(|c| c.rule == Rule::Memlock), "{told:?}");
+    }
+
+    #[test]
+    fn a_copy_of_a_system_has_no_limit() {
+        let mut facts = node(64 << 10, false);
+        facts.memlock = Fact::unknown("not the live system");
+        let told = |facts: &NodeFacts| {
+            let told = all(facts).cannot_tell;
+            told.iter().any(|c| c.rule == Rule::Memlock)
+        };
+        assert!(!told(&facts));
+        facts.host.user = Fact::known(1000, "geteuid");
+        assert!(told(&facts));
     }
 }

@@ -2,11 +2,16 @@
 
 mod acs;
 mod arp_flux;
+mod bar1_small;
 pub(super) mod bond;
+mod cpu_governor;
+mod device_access;
 mod duplicate_route;
 mod efa_provider;
 pub(super) mod gid_index;
+mod gpu_errors;
 mod gpu_nic_path;
+mod gpu_not_visible;
 mod gpu_pcie_width;
 mod gpudirect_off;
 pub(super) mod hca_prefix;
@@ -18,6 +23,8 @@ mod numa_unknown;
 mod payload_size;
 mod pcie_errors;
 mod pcie_link;
+mod peermem_name;
+mod peermem_symbol;
 mod port_speed;
 mod relaxed_ordering;
 #[cfg(test)]
@@ -42,6 +49,15 @@ const fn rule(about: &'static [About], check: fn(&NodeView<'_>, &mut Said)) -> N
 /// All of them, in the order in which their findings are told.
 pub(super) const RULES: &[NodeRule] = &[
     rule(&[pcie_link::ABOUT], pcie_link::check),
+    rule(&[gpudirect_off::ABOUT], gpudirect_off::check),
+    rule(&[peermem_symbol::ABOUT], peermem_symbol::check),
+    rule(&[peermem_name::ABOUT], peermem_name::check),
+    rule(&[bar1_small::ABOUT], bar1_small::check),
+    rule(&[gpu_not_visible::ABOUT], gpu_not_visible::check),
+    rule(&[gpu_errors::ABOUT], gpu_errors::check),
+    rule(&[device_access::ABOUT], device_access::check),
+    rule(&[memlock::ABOUT], memlock::check),
+    rule(&[cpu_governor::ABOUT], cpu_governor::check),
     rule(&[mtu::ABOUT], mtu::check),
     rule(&[pcie_errors::ABOUT], pcie_errors::check),
     rule(&[gpu_pcie_width::ABOUT], gpu_pcie_width::check),
@@ -52,8 +68,6 @@ pub(super) const RULES: &[NodeRule] = &[
     rule(&[iommu_translating::ABOUT], iommu_translating::check),
     rule(&[gpu_nic_path::ABOUT], gpu_nic_path::check),
     rule(&[numa_unknown::ABOUT], numa_unknown::check),
-    rule(&[gpudirect_off::ABOUT], gpudirect_off::check),
-    rule(&[memlock::ABOUT], memlock::check),
     rule(&[port_speed::ABOUT], port_speed::check),
     rule(&[lossy_roce::ABOUT], lossy_roce::check),
     rule(&[arp_flux::ABOUT], arp_flux::check),

@@ -3,8 +3,7 @@
 use super::compare::{Of, Property, Seen};
 use crate::judge::{NicView, NodeView};
 use crate::model::{
-    AcsControl, DeviceControl, Fact, Gbps, GidEntry, GidType, Iommu, LinkLayer, PciFunction,
-    PciRole, PcieTree, Rule, Severity,
+    AcsControl, DeviceControl, Fact, Gbps, Iommu, PciFunction, PciRole, PcieTree, Rule, Severity,
 };
 use crate::topology::{PathClass, path_class, pcie_limit};
 
@@ -42,14 +41,14 @@ pub(super) const PROPERTIES: &[Property] = &[
         what: "RDMA MTU",
         severity: Severity::Warning,
         of: Of::Nic(rdma_mtu),
-        told_by: None,
+        told_by: Some((Rule::Mtu, Severity::Warning)),
         remedy: "Give the interface the MTU that its siblings have: 4096 bytes of RDMA need 4200 or more there.",
     },
     Property {
         what: "interface MTU",
         severity: Severity::Warning,
         of: Of::Nic(netdev_mtu),
-        told_by: None,
+        told_by: Some((Rule::Mtu, Severity::Warning)),
         remedy: "Give the interface the MTU that its siblings have (ip link set dev … mtu …), in its configuration too.",
     },
     Property {
@@ -105,7 +104,7 @@ pub(super) const PROPERTIES: &[Property] = &[
         what: "limit of locked memory",
         severity: Severity::Warning,
         of: Of::Node(memlock),
-        told_by: None,
+        told_by: Some((Rule::Memlock, Severity::Warning)),
         remedy: "Give the node the limits of its siblings (limits.conf, LimitMEMLOCK of the service that starts jobs).",
     },
     Property {
@@ -121,13 +120,6 @@ pub(super) const PROPERTIES: &[Property] = &[
         of: Of::Nic(driver),
         told_by: None,
         remedy: "Bring the nodes to one driver.",
-    },
-    Property {
-        what: "GID index of RoCEv2",
-        severity: Severity::Note,
-        of: Of::Nic(gid_index),
-        told_by: None,
-        remedy: "Do not set one NCCL_IB_GID_INDEX for all nodes, or make the order of addresses the same on all.",
     },
     Property {
         what: "kernel",
@@ -287,22 +279,6 @@ fn firmware(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
 fn driver(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
     let seen = Seen::fact(&nic.device.driver, Clone::clone)?;
     Some(seen.among(model(node, nic)))
-}
-
-/// The first RoCEv2 GID that is routable, IPv4 before IPv6: what a job would be told to use.
-fn gid_index(_: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
-    let routable = |entry: &&GidEntry| {
-        entry.kind.value() == Some(&GidType::RoceV2) && !entry.gid.is_link_local()
-    };
-    let entries = nic.port.gids.iter().filter(routable);
-    let entry = entries.min_by_key(|entry| (entry.gid.ipv4().is_none(), entry.index))?;
-    let family = match entry.gid.ipv4() {
-        Some(_) => "IPv4",
-        None => "IPv6",
-    };
-    let ethernet = nic.port.link_layer.value() == Some(&LinkLayer::Ethernet);
-    let seen = Seen::fact(&entry.kind, |_| entry.index.to_string())?;
-    ethernet.then(|| seen.among(family))
 }
 
 fn kernel(node: &NodeView<'_>) -> Option<Seen> {

@@ -75,8 +75,8 @@ fn mtu(facts: &mut NodeFacts, rail: usize, netdev: u32, rdma_mtu: u32) {
 type Change = (&'static str, Severity, fn(&mut NodeFacts));
 
 const CHANGES: &[Change] = &[
-    ("RDMA MTU", Severity::Warning, |facts| {
-        mtu(facts, 1, 1500, 1024)
+    ("interface MTU", Severity::Warning, |facts| {
+        mtu(facts, 1, 4200, 4096)
     }),
     ("kernel", Severity::Note, |facts| {
         facts.kernel = Fact::known("5.4".into(), "uname")
@@ -92,9 +92,6 @@ const CHANGES: &[Change] = &[
     }),
     ("port rate", Severity::Warning, |facts| {
         rdma(facts)[0].ports[0].rate = Fact::known(Gbps(200.0), "rate");
-    }),
-    ("GID index of RoCEv2", Severity::Note, |facts| {
-        rdma(facts)[1].ports[0].gids[0].index = 5
     }),
     ("number of GPUs", Severity::Warning, |facts| {
         functions(facts).retain(|f| f.address.0 != TwoSockets::GPU1);
@@ -161,7 +158,7 @@ fn one_nic_is_named_and_rails_that_differ_alike_are_one_finding() {
     let one = judged(5, |number, facts| {
         healthy(number, facts);
         if number == 1 {
-            mtu(facts, 0, 1500, 1024);
+            mtu(facts, 0, 4200, 4096);
         }
     });
     let [finding] = differences(&one)[..] else {
@@ -170,16 +167,22 @@ fn one_nic_is_named_and_rails_that_differ_alike_are_one_finding() {
     assert_eq!(finding.subject.to_string(), "mlx5_0 of node02");
     assert_eq!(
         finding.says,
-        "The RDMA MTU of NIC mlx5_0 of node02 (rail 0) is 1024; 4 of 5 nodes have 4096."
+        "The interface MTU of NIC mlx5_0 of node02 (rail 0) is 4200; 4 of 5 nodes have 9000."
     );
     let from: Vec<_> = finding.evidence.iter().map(|e| &*e.from).collect();
-    assert_eq!(from, ["node02: ibv_query_port", "node01: ibv_query_port"]);
+    assert_eq!(
+        from,
+        [
+            "node02: /sys/class/net/eth0/mtu",
+            "node01: /sys/class/net/eth0/mtu"
+        ]
+    );
 
     let both = judged(5, |number, facts| {
         healthy(number, facts);
         if number == 1 {
-            mtu(facts, 0, 1500, 1024);
-            mtu(facts, 1, 1500, 1024);
+            mtu(facts, 0, 4200, 4096);
+            mtu(facts, 1, 4200, 4096);
         }
     });
     let [finding] = differences(&both)[..] else {
@@ -188,9 +191,28 @@ fn one_nic_is_named_and_rails_that_differ_alike_are_one_finding() {
     assert_eq!(finding.subject, Subject::Node("node02".into()));
     assert_eq!(
         finding.says,
-        "The RDMA MTU of node02 is 1024 on rail 0, rail 1; 4 of 5 nodes have 4096."
+        "The interface MTU of node02 is 4200 on rail 0, rail 1; 4 of 5 nodes have 9000."
     );
-    assert_eq!(finding.severity, Severity::Warning);
+    assert_eq!(both.verdict, Verdict::AtLineRate);
+}
+
+#[test]
+fn what_a_rule_of_one_node_tells_gets_the_comparison_as_evidence() {
+    let judgement = judged(5, |number, facts| {
+        healthy(number, facts);
+        if number == 1 {
+            mtu(facts, 0, 1500, 1024);
+        }
+    });
+    let [finding] = &judgement.findings[..] else {
+        panic!("{:#?}", judgement.findings)
+    };
+    assert_eq!(
+        (finding.rule, finding.severity),
+        (Rule::Mtu, Severity::Fault)
+    );
+    let saw: Vec<_> = finding.evidence.iter().map(|e| &*e.saw).collect();
+    assert!(saw.contains(&"4 of 5 nodes have 4096"), "{saw:?}");
 }
 
 #[test]
