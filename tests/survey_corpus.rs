@@ -11,7 +11,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use linerate::model::{Counters, Fact, Gbps, LinkLayer, NodeFacts, PortState, RdmaDevice};
+use linerate::judge::inspect;
+use linerate::model::{
+    Counters, Fact, Gbps, LinkLayer, NodeFacts, NodeName, NodeType, PortState, RdmaDevice, Rule,
+    Severity,
+};
 use linerate::survey::{Root, Sources, survey};
 
 /// The corpus; `None`, loudly, where the variable is not set.
@@ -118,11 +122,75 @@ fn an_h100_node() {
         assert_eq!(port.physical_state.value().unwrap(), "LinkUp");
         assert_eq!(port.link_layer.value(), Some(&layer));
         assert_eq!(port.rate.value(), Some(&Gbps(gbps)));
+        let identity = &device.identity;
+        let (chip, board, lanes) = match layer {
+            LinkLayer::Ethernet => ("MT41692", "MT_0000000884", "2X NDR"),
+            LinkLayer::InfiniBand => ("MT4129", "MT_0000000838", "4X NDR"),
+        };
+        assert_eq!(identity.hca_type.value().unwrap(), chip);
+        assert_eq!(identity.board_id.value().unwrap(), board);
+        assert_eq!(port.lanes.value().unwrap().to_string(), lanes);
         // The capture has neither: unknown, and not none.
         assert!(device.pci.why_unknown().is_some());
         assert_eq!(port.unread.len(), 1);
     }
     assert_eq!(devices(&facts)[8].firmware.value().unwrap(), "32.38.3056");
+
+    // A healthy node: of all rules only the note on the bond, which goes by its name.
+    let said = inspect(&NodeName::from("h100"), &facts);
+    let told: Vec<_> = said.findings.iter().map(|f| (f.rule, f.severity)).collect();
+    assert_eq!(told, [(Rule::Bond, Severity::Note)], "{:#?}", said.findings);
+}
+
+#[test]
+fn cards_subnets_and_conventional_nics() {
+    let Some(corpus) = corpus("cards_subnets_and_conventional_nics") else {
+        return;
+    };
+    for (archive, top, name, board, guid, other, model) in [
+        (
+            "32em64t-2n8c+dax+nvme+mic+dimms",
+            "32em64t-2n8c+1mic",
+            "mlx4_0",
+            "DEL0A30000019",
+            "0002:c903:00f9:bfa0",
+            "igb",
+            0x1521,
+        ),
+        (
+            "40intel64-2g2n4c+pcilocality",
+            "40intel64-2g2n4c+pci",
+            "qib0",
+            "InfiniPath_QLE7340",
+            "0011:7500:0077:cfc8",
+            "bnx2",
+            0x1639,
+        ),
+    ] {
+        let dir = unpack(&corpus.join(format!("sysfs/hwloc/{archive}.tar.bz2")));
+        let facts = read(&dir.path().join(top));
+        let device = devices(&facts).iter().find(|d| d.name == name).unwrap();
+        let identity = &device.identity;
+        assert_eq!(identity.board_id.value().unwrap(), board);
+        assert_eq!(identity.node_guid.value().unwrap().to_string(), guid);
+        assert_eq!(identity.node_type.value(), Some(&NodeType::ChannelAdapter));
+        let subnet = &device.ports[0].subnet;
+        assert_eq!(subnet.manager_lid.value(), Some(&1), "{archive}");
+        assert_eq!(subnet.partitions.value().unwrap(), &[0xffff], "{archive}");
+
+        let interfaces = facts.interfaces.value().unwrap();
+        let by_name = |wanted: &str| interfaces.iter().find(|i| i.name == wanted).unwrap();
+        assert_eq!(by_name("ib0").rdma.as_deref(), Some(name));
+        let eth0 = by_name("eth0");
+        assert_eq!(
+            (eth0.rdma.as_deref(), eth0.speed.value()),
+            (None, Some(&1000))
+        );
+        assert_eq!(eth0.driver.value().unwrap(), other);
+        assert_eq!(eth0.device.value(), Some(&model), "{archive}");
+        // Speed -1 of a port without a cable is not a speed.
+        assert!(by_name("eth1").speed.value().is_none(), "{archive}");
+    }
 }
 
 /// Each device's port counters, taken from the facts of its first port.

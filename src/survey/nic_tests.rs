@@ -139,7 +139,8 @@ fn a_bond_is_known_by_itself_and_by_its_members() {
         .link(
             &format!("sys/devices/{MLX5}/net/eth3/master"),
             "sys/devices/virtual/net/bond0",
-        );
+        )
+        .file(&format!("sys/devices/{MLX5}/net/eth3/qos/trust"), "dscp\n");
     let by_member = only_port(survey_of(&tree, &[]));
     let gid = "0000:0000:0000:0000:0000:ffff:0a65:0001";
     tree.gid("mlx5_3", 3, gid, "RoCE v2", "bond0");
@@ -147,6 +148,9 @@ fn a_bond_is_known_by_itself_and_by_its_members() {
     let interfaces = facts.interfaces.value().unwrap().clone();
     let by_itself = only_port(facts);
     for port in [by_member, by_itself] {
+        // What a bond has not, its first member tells.
+        let lossless = &port.netdev.value().unwrap().settings.lossless;
+        assert_eq!(lossless.trust.value(), Some(&Trust::Dscp));
         let bond = port.netdev.value().unwrap().settings.bond.clone().unwrap();
         let bond = bond.value().unwrap();
         assert_eq!(bond.name, "bond0");

@@ -69,18 +69,17 @@ fn ipv4(line: &str) -> Option<SubnetRoute> {
 }
 
 /// Destination, its prefix, source, its prefix, next hop, metric, references, use, flags, interface:
-/// all tables, so that the node's own addresses are among them.
+/// all tables, so that the node's own addresses, which are routes to one host, are among them.
 fn ipv6(line: &str) -> Option<SubnetRoute> {
     const REJECT: u32 = 0x200;
     const CACHE: u32 = 0x0100_0000;
-    const LOCAL: u32 = 0x8000_0000;
     let fields: Vec<_> = line.split_whitespace().collect();
     let [to, len, _, _, hop, metric, _, _, flags, interface] = fields[..] else {
         return None;
     };
     let address = |text: &str| u128::from_str_radix(text, 16).ok().map(Ipv6Addr::from);
     let number = |text: &str| u32::from_str_radix(text, 16).ok();
-    if number(flags)? & (REJECT | CACHE | LOCAL) != 0 {
+    if number(flags)? & (REJECT | CACHE) != 0 {
         return None;
     }
     kept(SubnetRoute {

@@ -24,7 +24,9 @@ pub(super) fn driver(device: &RdmaDevice) -> Fact<String> {
 pub(super) fn card(page: &mut Page<'_>, facts: &NodeFacts, device: &RdmaDevice) -> io::Result<()> {
     let identity = &device.identity;
     let mut parts: Vec<String> = identity.hca_type.value().cloned().into_iter().collect();
-    let board = identity.board_id.value().map(|b| format!("board {b}"));
+    let board = identity.board_id.value();
+    let board = board.filter(|board| Some(*board) != identity.hca_type.value());
+    let board = board.map(|board| format!("board {board}"));
     let guid = identity.node_guid.value().map(|g| format!("GUID {g}"));
     parts.extend(board.into_iter().chain(guid));
     let others = on_same_card(facts, device);

@@ -6,9 +6,10 @@ use super::nic_parse;
 use crate::model::{Fact, Lossless, Priorities};
 use crate::survey::Survey;
 
-/// The settings of the interface `name`, whose directory is `dir`.
-pub(super) fn read(survey: &Survey<'_>, name: &str, dir: &Path) -> Lossless {
+/// The settings of the interface `name`.
+pub(super) fn read(survey: &Survey<'_>, name: &str) -> Lossless {
     let root = survey.root;
+    let dir = root.path("sys/class/net").join(name);
     let (dcb_trust, pfc) = survey.kernel.dcb(name);
     let trust = match root.fact(&dir.join("qos/trust"), nic_parse::trust) {
         Fact::Unknown { .. } => dcb_trust,

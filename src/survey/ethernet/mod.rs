@@ -5,7 +5,7 @@ mod bond;
 mod lossless;
 
 use super::{Survey, nic_parse, parse};
-use crate::model::{Fact, NetdevSettings};
+use crate::model::{Bond, Fact, NetdevSettings};
 
 pub(super) use bond::master;
 
@@ -13,18 +13,26 @@ pub(super) use bond::master;
 pub(super) fn settings(survey: &Survey<'_>, name: &str) -> NetdevSettings {
     let root = survey.root;
     let dir = root.path("sys/class/net").join(name);
-    let (fec, pause) = survey.kernel.ethtool(name);
+    let bond = bond::of(root, name);
+    // A bond has neither queues nor a transceiver: its members, which are set alike, have them.
+    let port = bond.as_ref().and_then(|bond| first_member(bond.value()?));
+    let port = port.unwrap_or(name);
+    let (fec, pause) = survey.kernel.ethtool(port);
     NetdevSettings {
         speed: root.fact(&dir.join("speed"), nic_parse::speed),
         duplex: root.fact(&dir.join("duplex"), parse::word),
         carrier: root.fact(&dir.join("carrier"), nic_parse::flag),
-        bond: bond::of(root, name),
         addresses: survey.interfaces.of_interface(name),
         arp: arp::settings(root, name),
-        lossless: lossless::read(survey, name, &dir),
+        lossless: lossless::read(survey, port),
         fec,
         pause,
+        bond,
     }
+}
+
+fn first_member(bond: &Bond) -> Option<&str> {
+    bond.members.value()?.first().map(String::as_str)
 }
 
 /// The greater of two facts; unknown where one of them is.

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn pfc_and_trust_are_read_from_the_answer() {
-        let mut pfc = vec![8, 0b1000, 0, 0];
+        let mut pfc = vec![8, 0b1_1000, 0, 0];
         pfc.resize(8 + 128, 0);
         let app = write(DCB_ATTR_IEEE_APP, &[IEEE_8021QAZ_APP_SEL_DSCP, 3, 26, 0]);
         let mut ieee = write(DCB_ATTR_IEEE_PFC, &pfc);
@@ -87,7 +87,7 @@ mod tests {
         body.extend(write_text(DCB_ATTR_IFNAME, "eth3"));
         body.extend(write(DCB_ATTR_IEEE, &ieee));
         let dcb = read(&body);
-        assert_eq!(dcb.pfc("DCB").value(), Some(&Priorities(8)));
+        assert_eq!(dcb.pfc("DCB").value(), Some(&Priorities(0b1_1000)));
         assert_eq!(dcb.trust("DCB").value(), Some(&Trust::Dscp));
     }
 

@@ -142,7 +142,7 @@ fn read(mut bytes: &[u8], messages: &mut Vec<Message>) -> Result<bool, String> {
                 let code = u32_at(body, 0).ok_or(TORN)?.cast_signed();
                 return match code {
                     0 => Ok(true),
-                    code => Err(Errno::from_raw(code.saturating_neg()).desc().to_owned()),
+                    code => Err(refusal(Errno::from_raw(code.saturating_neg())).to_owned()),
                 };
             }
             Some(kind) => {
@@ -156,6 +156,14 @@ fn read(mut bytes: &[u8], messages: &mut Vec<Message>) -> Result<bool, String> {
         }
     }
     Ok(false)
+}
+
+fn refusal(error: Errno) -> &'static str {
+    match error {
+        // Of a transport endpoint, says the system, and means the driver.
+        Errno::EOPNOTSUPP => "the driver does not tell",
+        error => error.desc(),
+    }
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -199,7 +207,7 @@ mod tests {
         let refused = message(NLMSG_ERROR, 0, SEQUENCE, &code);
         assert_eq!(
             read(&refused, &mut messages),
-            Err(Errno::EOPNOTSUPP.desc().to_owned())
+            Err("the driver does not tell".to_owned())
         );
     }
 

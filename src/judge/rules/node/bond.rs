@@ -13,7 +13,8 @@ pub(super) const ABOUT: About = About {
             that one queue pair moves the rate of one port, and a few may all land on the same one: half \
             of the bond's rate is then no fault of the NIC.",
     detected: "The interface behind the RDMA port: /sys/class/net/X/bonding and the link master of a member, \
-               with mode and transmit hash. A note, in a run once for each device name.",
+               with mode and transmit hash; where that is unknown the name that mlx5 gives such devices, \
+               mlx5_bond_N. A note, in a run once for each device name.",
     remedy: "Measure with several queue pairs (1, 2, 4, 8), set NCCL_IB_QPS_PER_CONNECTION=4 or more and \
              NCCL_IB_SPLIT_DATA_ON_QPS=1, and use a hash of layer3+4.",
 };
@@ -27,7 +28,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
 pub(in crate::judge::rules) fn across(nodes: &[NodeView<'_>], said: &mut Said) {
     let mut by_name: BTreeMap<&str, Vec<&NicView<'_>>> = BTreeMap::new();
     for nic in nodes.iter().flat_map(|node| &node.nics) {
-        if bond(nic).is_some() {
+        if is_bonded(nic) {
             by_name.entry(&nic.id.device).or_default().push(nic);
         }
     }
@@ -42,42 +43,59 @@ fn bond<'a>(nic: &NicView<'a>) -> Option<&'a Fact<Bond>> {
     bond.value().is_some().then_some(bond)
 }
 
+/// By its interface, else by the name that mlx5 gives devices on a bond (mlx5_ib_alloc_lag_dev).
+fn is_bonded(nic: &NicView<'_>) -> bool {
+    bond(nic).is_some() || nic.id.device.starts_with("mlx5_bond_")
+}
+
 fn note(nic: &NicView<'_>, others: usize) -> Option<Finding> {
-    let fact = bond(nic)?;
-    let bond = fact.value()?;
+    if !is_bonded(nic) {
+        return None;
+    }
     let others = match others {
         0 => String::new(),
         1 => " (and on 1 more node)".to_owned(),
         others => format!(" (and on {others} more nodes)"),
     };
-    let spreads = match bond.mode.value().map(String::as_str) {
+    let known = bond(nic).and_then(|fact| Some((fact.value()?, fact.source()?)));
+    let mode = known.and_then(|(bond, _)| bond.mode.value());
+    let spreads = match mode.map(String::as_str) {
         Some("active-backup") => "only one member carries traffic at a time",
         _ => "each queue pair stays on one member",
     };
-    let mode = |fact: &Fact<String>| fact.value().map_or("unknown", String::as_str).to_owned();
-    let members = match &bond.members {
-        Fact::Known { value, .. } => value.join(", "),
-        Fact::Unknown { .. } => "unknown".to_owned(),
-    };
+    let name = known.map_or("a bond".to_owned(), |(bond, _)| {
+        format!("the bond {}", bond.name)
+    });
     Some(plain(
         Rule::Bond,
         Severity::Note,
         nic.subject(None),
-        format!(
-            "{}{others} sits on the bond {}: {spreads}.",
-            nic.in_words(),
-            bond.name
-        ),
-        vec![Evidence {
-            saw: format!(
-                "mode {}, hash {}, members {members}",
-                mode(&bond.mode),
-                mode(&bond.hash)
-            ),
-            from: fact.source().unwrap_or_default().to_owned(),
+        format!("{}{others} sits on {name}: {spreads}.", nic.in_words()),
+        vec![match known {
+            Some((bond, from)) => seen(bond, from),
+            None => Evidence {
+                saw: format!("the name {}", nic.id.device),
+                from: "/sys/class/infiniband".into(),
+            },
         }],
         ABOUT.remedy,
     ))
+}
+
+fn seen(bond: &Bond, from: &str) -> Evidence {
+    let word = |fact: &Fact<String>| fact.value().map_or("unknown", String::as_str).to_owned();
+    let members = match &bond.members {
+        Fact::Known { value, .. } => value.join(", "),
+        Fact::Unknown { .. } => "unknown".to_owned(),
+    };
+    Evidence {
+        saw: format!(
+            "mode {}, hash {}, members {members}",
+            word(&bond.mode),
+            word(&bond.hash)
+        ),
+        from: from.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -104,8 +122,12 @@ mod tests {
     }
 
     fn told(netdev: Fact<Netdev>) -> Vec<Finding> {
+        told_of("mlx5_0", netdev)
+    }
+
+    fn told_of(name: &str, netdev: Fact<Netdev>) -> Vec<Finding> {
         let port = Port { netdev, ..port() };
-        let facts = facts(vec![("mlx5_bond_0", "0000:01:00.0", port)]);
+        let facts = facts(vec![(name, "0000:01:00.0", port)]);
         let mut said = inspect(&NodeName::from("node01"), &facts);
         said.findings.retain(|f| f.rule == Rule::Bond);
         said.findings
@@ -117,7 +139,7 @@ mod tests {
         assert_eq!(found[0].severity, Severity::Note);
         assert_eq!(
             found[0].says,
-            "NIC mlx5_bond_0 of node01 sits on the bond bond0: each queue pair stays on one member."
+            "NIC mlx5_0 of node01 sits on the bond bond0: each queue pair stays on one member."
         );
         assert_eq!(
             found[0].evidence[0].saw,
@@ -130,6 +152,9 @@ mod tests {
         );
         assert!(told(Fact::known(Netdev::default(), "ndevs")).is_empty());
         assert!(told(Fact::unknown("no netdev")).is_empty());
+        let by_name = told_of("mlx5_bond_0", Fact::unknown("no netdev"));
+        assert!(by_name[0].says.contains("sits on a bond: each"));
+        assert_eq!(by_name[0].evidence[0].saw, "the name mlx5_bond_0");
     }
 
     #[test]

@@ -50,10 +50,13 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     }
 }
 
+/// More routes to subnets than a survey tells of; what a node says of itself is not to be trusted.
+const MAX_ROUTES: usize = 1024;
+
 /// The destinations that two or more interfaces lead to with the same metric.
 fn equal(routes: &[SubnetRoute]) -> Vec<(Subnetwork, Vec<&SubnetRoute>)> {
     let mut groups: BTreeMap<(Subnetwork, u32), Vec<&SubnetRoute>> = BTreeMap::new();
-    for route in routes {
+    for route in routes.iter().take(MAX_ROUTES) {
         let group = groups.entry((route.to, route.metric)).or_default();
         if group.iter().all(|other| other.interface != route.interface) {
             group.push(route);
@@ -72,7 +75,7 @@ fn has_rule(route: &SubnetRoute, netdevs: &[&Netdev], rules: &[Subnetwork]) -> b
     let addresses = netdev.settings.addresses.value().into_iter().flatten();
     let mut of_route = addresses.filter(|address| address.network() == Some(route.to));
     of_route.any(|address| {
-        rules.iter().any(|rule| {
+        rules.iter().take(MAX_ROUTES).any(|rule| {
             let from = Subnetwork {
                 prefix_len: rule.prefix_len,
                 ..*address

@@ -14,9 +14,9 @@ pub(super) const ABOUT: About = About {
             of a RoCE line, and the NIC has four times as many packets to process.",
     detected: "active_mtu of ibv_query_port, and on Ethernet the MTU of the network interface behind the \
                port (/sys/class/net/X/mtu): RDMA takes the largest of 256, 512, 1024, 2048 and 4096 bytes \
-               that fits in it beside up to 96 bytes of headers. A fault where it costs 5 % of the line or \
-               more, a warning from 1 % on, a note below that. Cannot be told where both are unknown. What \
-               the NIC is capable of at most is not looked at.",
+               that fits in it beside up to 96 bytes of headers. A fault where it costs 5 % of a known line \
+               rate or more, a warning from 1 % on, a note below that. Cannot be told where both are unknown. \
+               What the NIC is capable of at most is not looked at.",
     remedy: "On Ethernet set the MTU of the interface, its bond or VLAN and of the switch ports to 4200 or \
              more (9000 is usual), on every node alike; on InfiniBand let the subnet manager give the \
              partition an MTU of 4096.",
