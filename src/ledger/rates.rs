@@ -3,7 +3,8 @@
 
 use super::{Ledger, NodeState};
 use crate::model::{
-    Fact, Gbps, NodeName, PortLayout, PortReading, Quantity, Sample, SampleLayout, Series,
+    Fact, Gbps, NodeName, PortLayout, PortReading, Quantity, QueuePairs, Sample, SampleLayout,
+    Series,
 };
 
 /// What a node's samples show.
@@ -17,6 +18,7 @@ pub struct NodeWatch {
     /// Both ends of the last whole interval.
     interval: Option<(Sample, Sample)>,
     quiet: u32,
+    queue_pairs: Fact<QueuePairs>,
 }
 
 /// How often a quantity happened between two samples.
@@ -69,6 +71,16 @@ impl NodeWatch {
                 self.quiet = 0;
             }
         }
+    }
+
+    /// Takes in who holds queue pairs now.
+    pub(super) fn hold(&mut self, queue_pairs: &Fact<QueuePairs>) {
+        self.queue_pairs = queue_pairs.clone();
+    }
+
+    /// Who holds queue pairs on each device.
+    pub fn queue_pairs(&self) -> &Fact<QueuePairs> {
+        &self.queue_pairs
     }
 
     fn fits(&self, sample: &Sample) -> bool {

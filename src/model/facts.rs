@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Counters, Fact, Gbps, Gid, MemlockLimit, PciAddress, PcieTree};
+use super::{Counters, Fact, Gbps, Gid, MemlockLimit, PciAddress, PcieTree, QueuePairHolder};
 
 /// What a survey of one node found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub struct RdmaDevice {
     pub numa_node: Fact<u32>,
     /// Its ports, by number.
     pub ports: Vec<Port>,
+    /// Who holds queue pairs on it, as far as this PID namespace shows.
+    #[serde(default)]
+    pub queue_pairs: Fact<Vec<QueuePairHolder>>,
     /// What `ports` leaves out because it could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,

@@ -10,6 +10,7 @@ mod gid;
 mod ids;
 mod pcie;
 mod probe;
+mod queue_pairs;
 mod sample;
 mod settings;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use probe::{
     Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, NODE_LOST, Outcome,
     ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,
 };
+pub use queue_pairs::{QueuePairHolder, QueuePairs};
 pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};
 pub use settings::{Expect, RailRule, RunSettings};
 pub use text::is_treacherous;

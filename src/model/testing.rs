@@ -40,7 +40,7 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         pci: Fact::known(PciAddress(pci.into()), "test"),
         numa_node: Fact::known(0, "test"),
         ports: vec![port],
-        unread: Vec::new(),
+        ..RdmaDevice::default()
     };
     NodeFacts {
         hostname: Fact::known("host".into(), "test"),

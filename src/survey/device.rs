@@ -67,6 +67,7 @@ fn device(survey: &Survey<'_>, class: &Path, name: &str) -> RdmaDevice {
         numa_node: numa_node(survey, &dir),
         ports,
         unread,
+        ..RdmaDevice::default()
     }
 }
 

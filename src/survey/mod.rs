@@ -10,6 +10,7 @@ mod netdev;
 mod parse;
 mod pcie;
 mod port;
+mod queue_pairs;
 mod root;
 mod sample;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 #[cfg(test)]
 mod tree;
 
+pub use queue_pairs::queue_pairs;
 pub use root::Root;
 pub use sample::Sampler;
 
@@ -62,7 +64,8 @@ struct Survey<'a> {
 }
 
 fn survey_with(survey: &Survey<'_>) -> NodeFacts {
-    let rdma = device::devices(survey);
+    let mut rdma = device::devices(survey);
+    queue_pairs::fill(survey.root, &mut rdma);
     NodeFacts {
         hostname: host::hostname(survey.root),
         kernel: host::kernel(survey.root),
