@@ -18,7 +18,7 @@ pub mod testing;
 mod text;
 mod units;
 
-pub use counters::{Counter, Counters, UnreadCounters, saturates_at};
+pub use counters::{Counter, CounterStep, Counters, Grown, UnreadCounters, saturates_at};
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
 pub use fact::Fact;
 pub use facts::{

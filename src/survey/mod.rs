@@ -3,6 +3,7 @@
 
 mod counters;
 mod device;
+mod errors;
 mod gids;
 mod host;
 mod interfaces;
@@ -18,6 +19,7 @@ mod tests;
 #[cfg(test)]
 mod tree;
 
+pub use errors::{grown, port_errors};
 pub use queue_pairs::queue_pairs;
 pub use root::Root;
 pub use sample::Sampler;
