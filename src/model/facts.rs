@@ -15,6 +15,9 @@ pub struct NodeFacts {
     pub kernel: Fact<String>,
     /// Machine architecture, as `uname -m`.
     pub arch: Fact<String>,
+    /// For how long the node is up, in seconds.
+    #[serde(default)]
+    pub uptime_s: Fact<u64>,
     /// RLIMIT_MEMLOCK as the agent has it.
     pub memlock: Fact<MemlockLimit>,
     /// The file that libibverbs was loaded from.

@@ -56,6 +56,12 @@ rules! {
     PortDown = "port-down",
     /// The PCIe links above a NIC run below what they are capable of, or carry less than its line.
     PcieLink = "pcie-link",
+    /// A link was lost again and again.
+    LinkFlapping = "link-flapping",
+    /// An error counter stands at its end and counts no more.
+    CounterSaturated = "counter-saturated",
+    /// Packets were lost on RoCE while probes ran.
+    RoceLoss = "roce-loss",
 }
 
 impl std::str::FromStr for Rule {

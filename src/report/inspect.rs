@@ -397,6 +397,7 @@ mod tests {
             libibverbs: known("/usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0".into()),
             rdma,
             pcie: Fact::unknown("/sys/bus/pci/devices: No such file or directory (os error 2)"),
+            ..NodeFacts::default()
         }
     }
 

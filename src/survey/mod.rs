@@ -72,6 +72,7 @@ fn survey_with(survey: &Survey<'_>) -> NodeFacts {
         hostname: host::hostname(survey.root),
         kernel: host::kernel(survey.root),
         arch: host::arch(survey.root),
+        uptime_s: host::uptime_s(survey.root),
         memlock: host::memlock(survey.root),
         libibverbs: survey.libibverbs(),
         pcie: pcie::tree(survey.root, rdma.value().map_or(&[], Vec::as_slice)),

@@ -11,6 +11,7 @@ mod node_lost;
 mod port_down;
 mod probe_failed;
 mod rail_below_expected;
+mod roce_loss;
 mod siblings;
 mod slow_pair;
 mod slow_path;
@@ -104,6 +105,10 @@ const RUN_RULES: &[RunRule] = &[
     RunRule {
         about: &[probe_failed::ABOUT],
         check: probe_failed::check,
+    },
+    RunRule {
+        about: &[roce_loss::ABOUT],
+        check: roce_loss::check,
     },
     RunRule {
         about: &[line_rate_unknown::ABOUT],

@@ -1,5 +1,7 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
+mod counter_saturated;
+mod link_flapping;
 mod pcie_link;
 
 use super::{About, Said};
@@ -14,7 +16,17 @@ pub(super) struct NodeRule {
 }
 
 /// All of them, in the order in which their findings are told.
-pub(super) const RULES: &[NodeRule] = &[NodeRule {
-    about: &[pcie_link::ABOUT],
-    check: pcie_link::check,
-}];
+pub(super) const RULES: &[NodeRule] = &[
+    NodeRule {
+        about: &[pcie_link::ABOUT],
+        check: pcie_link::check,
+    },
+    NodeRule {
+        about: &[link_flapping::ABOUT],
+        check: link_flapping::check,
+    },
+    NodeRule {
+        about: &[counter_saturated::ABOUT],
+        check: counter_saturated::check,
+    },
+];
