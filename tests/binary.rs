@@ -160,7 +160,7 @@ fn counters() -> (tempfile::TempDir, std::path::PathBuf) {
         ("link_layer", "InfiniBand"),
         ("counters/port_rcv_data", "0"),
         ("counters/link_downed", "255"),
-        ("counters/port_xmit_data", "1000"),
+        ("counters/port_xmit_data", "00000000000000001000"),
     ] {
         std::fs::write(port.join(name), text).unwrap();
     }
@@ -180,12 +180,15 @@ fn a_watch_shows_what_the_counters_do() {
     };
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let busy = std::thread::spawn(move || {
-        let mut words = 1000;
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::OpenOptions::new().write(true).open(sent).unwrap();
+        let mut words: u64 = 1000;
         let pause = std::time::Duration::from_millis(5);
         while stopped.recv_timeout(pause).is_err() {
             words += 1_000_000;
-            // In place, as sysfs does: a reader holds the file open.
-            std::fs::write(&sent, format!("{words:020}\n")).unwrap();
+            // In place: a reader never sees it empty, as it never sees a file of sysfs so.
+            let text = format!("{words:020}");
+            file.write_all_at(text.as_bytes(), 0).unwrap();
         }
     });
     let json = watch("json");

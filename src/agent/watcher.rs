@@ -4,14 +4,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::voice::Voice;
-use crate::survey::{Root, Sampler};
+use crate::survey::{Root, Sampler, queue_pairs};
 use crate::wire::FromAgent;
 
 /// The bounds of the pace that a controller may ask for.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How often devices that came or went are looked for.
+/// How often devices that came or went are looked for, and who holds queue pairs.
 const REFRESH: Duration = Duration::from_secs(10);
 
 /// The thread, from outside. It ends when this is dropped, or when nobody hears it any more.
@@ -43,16 +43,20 @@ fn watch(root: &Root, interval: Duration, voice: &Voice, paces: &Receiver<Durati
         layout: Box::new(sampler.layout().clone()),
     };
     let mut audible = voice.say(&layout(&sampler));
-    let (mut refreshed, mut due) = (Instant::now(), Instant::now());
+    let mut due = Instant::now();
+    let mut refreshed: Option<Instant> = None;
     while audible {
-        if refreshed.elapsed() >= REFRESH {
-            refreshed = Instant::now();
-            if sampler.refresh() {
-                voice.say(&layout(&sampler));
-            }
-        }
         let sample = sampler.sample();
         audible = voice.say(&FromAgent::Sampled { sample });
+        if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
+            if refreshed.is_some() && sampler.refresh() {
+                voice.say(&layout(&sampler));
+            }
+            voice.say(&FromAgent::QueuePairs {
+                queue_pairs: queue_pairs(root),
+            });
+            refreshed = Some(Instant::now());
+        }
         // One that is late does not hurry: samples in a burst would say nothing more.
         due = (due + interval).max(Instant::now());
         match paces.recv_timeout(due.saturating_duration_since(Instant::now())) {
@@ -119,17 +123,17 @@ mod tests {
         let voice = Voice::new(heard.clone());
         // Below the shortest interval: asked for by a controller that is not ours.
         let watcher = Watcher::start(root, Duration::ZERO, voice).unwrap();
-        let messages = heard.wait(3);
+        let messages = heard.wait(4)[..4].to_vec();
         let FromAgent::Watching { layout } = &messages[0] else {
             panic!("{messages:?}");
         };
         assert_eq!(layout.ports.value().unwrap()[0].device, "mlx5_0");
-        for message in &messages[1..] {
-            let FromAgent::Sampled { sample } = message else {
-                panic!("{message:?}");
-            };
-            assert_eq!(sample.ports[0].values, [Some(42)]);
-        }
+        let samples = messages.iter().filter_map(|message| match message {
+            FromAgent::Sampled { sample } => Some(&sample.ports[0].values),
+            _ => None,
+        });
+        assert_eq!(samples.collect::<Vec<_>>(), [&[Some(42)], &[Some(42)]]);
+        assert!(matches!(&messages[2], FromAgent::QueuePairs { .. }));
         drop(watcher);
         std::thread::sleep(Duration::from_millis(300));
         let after = heard.messages().len();

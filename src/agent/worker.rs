@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::voice::Voice;
-use crate::model::{Endpoint, LocalPort, ProbeId, ProbeSpec, ProbeStage, Role};
+use crate::model::{Counter, Endpoint, Fact, LocalPort, ProbeId, ProbeSpec, ProbeStage, Role};
 use crate::probe::{Connected, Prepared, ProbeError, prepare};
+use crate::survey::{Root, grown, port_errors};
 use crate::wire::FromAgent;
 
 /// What a probe's thread is asked to do.
@@ -42,6 +43,8 @@ impl Worker {
             voice,
             stop: Arc::clone(&stop),
             held: Held::Nothing,
+            port: None,
+            before: Fact::default(),
         };
         std::thread::Builder::new()
             .name(probe.to_string())
@@ -70,6 +73,9 @@ struct Job {
     voice: Voice,
     stop: Arc<AtomicBool>,
     held: Held,
+    port: Option<LocalPort>,
+    /// What the port's counters of errors stood at once the queue pairs were connected.
+    before: Fact<Vec<Counter>>,
 }
 
 impl Job {
@@ -104,6 +110,7 @@ impl Job {
         let prepared = prepare(spec, role, port, nonce).map_err(in_words)?;
         let endpoint = prepared.endpoint().clone();
         self.held = Held::Prepared(prepared);
+        self.port = Some(port.clone());
         Ok(FromAgent::Prepared {
             probe: self.probe,
             endpoint,
@@ -114,17 +121,28 @@ impl Job {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Prepared(prepared) => {
                 self.held = Held::Connected(prepared.connect(peer).map_err(in_words)?);
+                self.before = self.errors();
                 Ok(FromAgent::Connected { probe: self.probe })
             }
             _ => Err("asked to connect what is not prepared".into()),
         }
     }
 
+    /// What the port's counters of errors stand at.
+    fn errors(&self) -> Fact<Vec<Counter>> {
+        match &self.port {
+            Some(port) => port_errors(&Root::live(), &port.device, port.port),
+            None => Fact::default(),
+        }
+    }
+
     fn run(&mut self) -> Answer {
+        let before = self.errors();
         let Held::Connected(connected) = &mut self.held else {
             return Err("asked to run what is not connected".into());
         };
-        let measurement = connected.run(&self.stop).map_err(in_words)?;
+        let mut measurement = connected.run(&self.stop).map_err(in_words)?;
+        measurement.counters = grown(before, self.errors());
         Ok(FromAgent::Done {
             probe: self.probe,
             measurement,
@@ -132,10 +150,13 @@ impl Job {
     }
 
     fn verify(&mut self) -> Answer {
+        // Before the look at the memory, which takes its time.
+        let after = self.errors();
         let Held::Connected(connected) = &mut self.held else {
             return Err("asked to verify what is not connected".into());
         };
-        let verification = connected.verify().map_err(in_words)?;
+        let mut verification = connected.verify().map_err(in_words)?;
+        verification.counters = grown(self.before.clone(), after);
         Ok(FromAgent::Verified {
             probe: self.probe,
             verification,

@@ -18,7 +18,7 @@ use crate::config::Cluster;
 use crate::ledger::Ledger;
 use crate::model::{Event, NodeName};
 use crate::report::watch as show;
-use crate::survey::{Root, Sampler};
+use crate::survey::{Root, Sampler, queue_pairs};
 
 /// Watches until the count is reached, nothing is left to watch, or somebody stops it.
 pub(super) fn run(arguments: &WatchArgs) -> Result<u8, Failure> {
@@ -76,31 +76,37 @@ fn here(root: &Root, interval: Duration, screen: &mut Screen) -> Result<(), Fail
     let stop = start::stop_on_signal()?;
     let node = this_node();
     let mut sampler = Sampler::open(root);
-    let (mut refreshed, mut due) = (Instant::now(), Instant::now());
-    let mut begun = false;
+    let mut due = Instant::now();
+    let mut refreshed: Option<Instant> = None;
     screen.watched(&node, &sampler);
     loop {
-        let (node, sample) = (node.clone(), sampler.sample());
-        screen.learn(Event::NodeSampled { node, sample });
+        let sample = sampler.sample();
+        screen.learn(Event::NodeSampled {
+            node: node.clone(),
+            sample,
+        });
         // The first sample begins an interval and ends none.
-        if begun && screen.tick()?.is_break() {
+        if refreshed.is_some() && screen.tick()?.is_break() {
             return Ok(());
         }
-        begun = true;
+        if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
+            if refreshed.is_some() && sampler.refresh() {
+                screen.watched(&node, &sampler);
+            }
+            screen.learn(Event::NodeQueuePairs {
+                node: node.clone(),
+                queue_pairs: queue_pairs(root),
+            });
+            refreshed = Some(Instant::now());
+        }
         due = (due + interval).max(Instant::now());
         if !sleep_until(due, &stop) {
             return Ok(());
         }
-        if refreshed.elapsed() >= REFRESH {
-            refreshed = Instant::now();
-            if sampler.refresh() {
-                screen.watched(&this_node(), &sampler);
-            }
-        }
     }
 }
 
-/// How often devices that came or went are looked for.
+/// How often devices that came or went are looked for, and who holds queue pairs.
 const REFRESH: Duration = Duration::from_secs(10);
 
 fn this_node() -> NodeName {

@@ -403,6 +403,7 @@ fn probe_of(message: &FromAgent) -> Option<ProbeId> {
         | FromAgent::Facts { .. }
         | FromAgent::Watching { .. }
         | FromAgent::Sampled { .. }
+        | FromAgent::QueuePairs { .. }
         | FromAgent::Refused { .. } => None,
     }
 }

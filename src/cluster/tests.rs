@@ -126,6 +126,7 @@ impl Fleet for Fake {
                 let verification = Verification {
                     bytes_checked: 1 << 20,
                     bytes_wrong: 0,
+                    counters: Fact::default(),
                 };
                 self.reply(
                     node,

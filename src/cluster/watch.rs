@@ -120,6 +120,12 @@ impl<F: Fleet, O: Onlooker> Watch<'_, F, O> {
             (Stage::Watched, FromNode::Said(FromAgent::Sampled { sample })) => {
                 Event::NodeSampled { node: name, sample }
             }
+            (Stage::Watched, FromNode::Said(FromAgent::QueuePairs { queue_pairs })) => {
+                Event::NodeQueuePairs {
+                    node: name,
+                    queue_pairs,
+                }
+            }
             // A heartbeat says that the agent lives, which is not yet an answer.
             (Stage::Watched, FromNode::Said(_)) => return member.heard = Instant::now(),
             _ => return,

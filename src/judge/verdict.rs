@@ -280,6 +280,7 @@ mod tests {
         let wrong = crate::model::Verification {
             bytes_checked: 100,
             bytes_wrong: 1,
+            counters: Fact::default(),
         };
         let ended = events.iter_mut().find_map(|event| match event {
             Event::ProbeEnded {

@@ -97,6 +97,11 @@ impl Ledger {
                     watch.apply(sample);
                 }
             }
+            Event::NodeQueuePairs { node, queue_pairs } => {
+                if let Some(watch) = &mut self.node(node).watch {
+                    watch.hold(queue_pairs);
+                }
+            }
             Event::RailsResolved { nics } => {
                 let entries = nics
                     .iter()

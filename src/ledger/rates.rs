@@ -3,7 +3,8 @@
 
 use super::{Ledger, NodeState};
 use crate::model::{
-    Fact, Gbps, NodeName, PortLayout, PortReading, Quantity, Sample, SampleLayout, Series,
+    CounterStep, Fact, Gbps, NodeName, PortLayout, PortReading, Quantity, QueuePairs, Sample,
+    SampleLayout, Series,
 };
 
 /// What a node's samples show.
@@ -17,6 +18,7 @@ pub struct NodeWatch {
     /// Both ends of the last whole interval.
     interval: Option<(Sample, Sample)>,
     quiet: u32,
+    queue_pairs: Fact<QueuePairs>,
 }
 
 /// How often a quantity happened between two samples.
@@ -69,6 +71,16 @@ impl NodeWatch {
                 self.quiet = 0;
             }
         }
+    }
+
+    /// Takes in who holds queue pairs now.
+    pub(super) fn hold(&mut self, queue_pairs: &Fact<QueuePairs>) {
+        self.queue_pairs = queue_pairs.clone();
+    }
+
+    /// Who holds queue pairs on each device.
+    pub fn queue_pairs(&self) -> &Fact<QueuePairs> {
+        &self.queue_pairs
     }
 
     fn fits(&self, sample: &Sample) -> bool {
@@ -171,36 +183,17 @@ enum Step {
     Missing(&'static str),
 }
 
-/// A counter of 32 bits that went from its last quarter to its first went over its end.
-const QUARTER: u64 = 1 << 30;
-const WRAP: u64 = 1 << 32;
-
-/// The step from `before` to `after`.
-///
-/// Counters that the InfiniBand specification makes stop at their end do not go over it: one that
-/// went down was reset. Those of drivers go on from zero, and those of events have 32 bits in many
-/// (mlx5's Q counters); bytes and packets are counted in 64.
+/// The step from `before` to `after`. Bytes and packets are counted in 64 bits, events in 32 too.
 fn step(series: &Series, before: Option<u64>, after: Option<u64>) -> Step {
     let (Some(before), Some(after)) = (before, after) else {
         return Step::Missing("could not be read");
     };
-    let stops = series
-        .saturates_at
-        .filter(|most| before <= *most && after <= *most);
-    match (after.checked_sub(before), stops) {
-        (Some(_), Some(most)) if after == most => {
-            Step::Missing("has reached its end and counts no more")
-        }
-        (Some(more), _) => Step::By(more),
-        (None, None) if is_event(series.quantity) && wraps(before, after) => {
-            Step::By(WRAP - before + after)
-        }
-        (None, _) => Step::Missing("was reset"),
+    let wraps = is_event(series.quantity);
+    match CounterStep::between(before, after, series.saturates_at, wraps) {
+        CounterStep::By(more) => Step::By(more),
+        CounterStep::Ended => Step::Missing("has reached its end and counts no more"),
+        CounterStep::Reset => Step::Missing("was reset"),
     }
-}
-
-fn wraps(before: u64, after: u64) -> bool {
-    (WRAP - QUARTER..WRAP).contains(&before) && after < QUARTER
 }
 
 fn is_event(quantity: Quantity) -> bool {

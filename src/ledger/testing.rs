@@ -111,11 +111,13 @@ pub fn measured(rate: f64) -> Outcome {
                 host: Fact::unknown("test"),
             },
             mtu: 4096,
+            counters: Fact::default(),
         },
         verified: Fact::known(
             Verification {
                 bytes_checked: 1 << 20,
                 bytes_wrong: 0,
+                counters: Fact::default(),
             },
             "test",
         ),

@@ -53,6 +53,54 @@ impl Counter {
     }
 }
 
+/// What became of a counter between two readings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CounterStep {
+    /// It went up by so much.
+    By(u64),
+    /// It is at its end and counts no more: by how much is not known.
+    Ended,
+    /// It went down: it was reset.
+    Reset,
+}
+
+impl CounterStep {
+    /// The step from `before` to `after` of a counter that stops at `saturates_at`, if it is no
+    /// wider than that, or goes on from zero after 32 bits, if it `wraps`.
+    ///
+    /// Counters that the InfiniBand specification makes stop do not go over their end: one that went
+    /// down was reset. Those of drivers do, and those of events have 32 bits in many (mlx5's Q
+    /// counters).
+    pub fn between(before: u64, after: u64, saturates_at: Option<u64>, wraps: bool) -> Self {
+        let stops = saturates_at.filter(|most| before <= *most && after <= *most);
+        match (after.checked_sub(before), stops) {
+            (Some(_), Some(most)) if after == most => Self::Ended,
+            (Some(more), _) => Self::By(more),
+            (None, None) if wraps && is_over_the_end(before, after) => {
+                Self::By(WRAP - before + after)
+            }
+            (None, _) => Self::Reset,
+        }
+    }
+}
+
+const WRAP: u64 = 1 << 32;
+
+/// A counter of 32 bits that went from its last quarter to its first went over its end.
+fn is_over_the_end(before: u64, after: u64) -> bool {
+    const QUARTER: u64 = WRAP / 4;
+    (WRAP - QUARTER..WRAP).contains(&before) && after < QUARTER
+}
+
+/// A counter that went up while a probe ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grown {
+    /// Its name.
+    pub name: String,
+    /// By how much; none where it was reset, or reached its end.
+    pub by: Option<u64>,
+}
+
 /// Where a counter of `ports/N/counters` stops counting, if it is no wider than the InfiniBand
 /// Architecture Specification makes it (volume 1, 16.1.3.5, PortCounters: these do not wrap).
 /// Drivers may have wider ones under the same name; a value above this shows it.

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, ProbeSpec, Rail, RunSettings,
-    Sample, SampleLayout,
+    Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, ProbeSpec, QueuePairs, Rail,
+    RunSettings, Sample, SampleLayout,
 };
 
 /// Version of the event vocabulary; raised when an older reader would misread a newer event.
@@ -122,6 +122,13 @@ pub enum Event {
         node: NodeName,
         /// What they stood at.
         sample: Sample,
+    },
+    /// Who holds queue pairs on a watched node.
+    NodeQueuePairs {
+        /// The node.
+        node: NodeName,
+        /// The holders, for each device.
+        queue_pairs: Fact<QueuePairs>,
     },
     /// A node could not be reached, or stopped answering.
     NodeLost {

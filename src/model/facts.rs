@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Bytes, Counters, Fact, Gbps, Gid, GpuDirectFacts, GpuFacts, HostFacts, Identity, Interface,
-    Lanes, MemlockLimit, NetdevSettings, PciAddress, PcieTree, RoceDefaults, Routing, Subnet,
+    Lanes, MemlockLimit, NetdevSettings, PciAddress, PcieTree, QueuePairHolder, RoceDefaults,
+    Routing, Subnet,
 };
 
 /// What a survey of one node found.
@@ -18,6 +19,9 @@ pub struct NodeFacts {
     pub kernel: Fact<String>,
     /// Machine architecture, as `uname -m`.
     pub arch: Fact<String>,
+    /// For how long the node is up, in seconds.
+    #[serde(default)]
+    pub uptime_s: Fact<u64>,
     /// RLIMIT_MEMLOCK as the agent has it.
     pub memlock: Fact<MemlockLimit>,
     /// The file that libibverbs was loaded from.
@@ -89,6 +93,9 @@ pub struct RdmaDevice {
     pub dmabuf: Fact<bool>,
     /// Its ports, by number.
     pub ports: Vec<Port>,
+    /// Who holds queue pairs on it, as far as this PID namespace shows.
+    #[serde(default)]
+    pub queue_pairs: Fact<Vec<QueuePairHolder>>,
     /// What `ports` leaves out because it could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,

@@ -114,6 +114,12 @@ rules! {
     EfaProvider = "efa-provider",
     /// The processors may not run at full frequency.
     CpuGovernor = "cpu-governor",
+    /// A link was lost again and again.
+    LinkFlapping = "link-flapping",
+    /// An error counter stands at its end and counts no more.
+    CounterSaturated = "counter-saturated",
+    /// Packets were lost on RoCE while probes ran.
+    RoceLoss = "roce-loss",
 }
 
 impl std::str::FromStr for Rule {

@@ -15,6 +15,7 @@ mod netdev;
 mod nic;
 mod pcie;
 mod probe;
+mod queue_pairs;
 mod sample;
 mod settings;
 #[cfg(test)]
@@ -22,7 +23,7 @@ pub mod testing;
 mod text;
 mod units;
 
-pub use counters::{Counter, Counters, UnreadCounters, saturates_at};
+pub use counters::{Counter, CounterStep, Counters, Grown, UnreadCounters, saturates_at};
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
 pub use fact::Fact;
 pub use facts::{
@@ -50,6 +51,7 @@ pub use probe::{
     Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, NODE_LOST, Outcome,
     ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,
 };
+pub use queue_pairs::{QueuePairHolder, QueuePairs};
 pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};
 pub use settings::{Expect, RailRule, RunSettings};
 pub use text::is_treacherous;

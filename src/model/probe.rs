@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Fact, Gbps, Gid, NodeName};
+use super::{Bytes, Fact, Gbps, Gid, Grown, NodeName};
 
 /// How a probe moves its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,6 +157,9 @@ pub struct Measurement {
     pub cpu: CpuUse,
     /// Path MTU in bytes that was used.
     pub mtu: u32,
+    /// Counters of errors and congestion of the sending port that went up meanwhile.
+    #[serde(default)]
+    pub counters: Fact<Vec<Grown>>,
 }
 
 impl Measurement {
@@ -173,6 +176,10 @@ pub struct Verification {
     pub bytes_checked: u64,
     /// How many of them differ.
     pub bytes_wrong: u64,
+    /// Counters of errors and congestion of the receiving port that went up since the queue pairs
+    /// were connected.
+    #[serde(default)]
+    pub counters: Fact<Vec<Grown>>,
 }
 
 /// The step of a probe in which something went wrong.

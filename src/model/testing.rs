@@ -48,6 +48,7 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         hostname: Fact::known("host".into(), "test"),
         kernel: Fact::known("6.1.0".into(), "test"),
         arch: Fact::known("x86_64".into(), "test"),
+        uptime_s: Fact::known(864_000, "test"),
         memlock: Fact::known(MemlockLimit::Unlimited, "test"),
         libibverbs: Fact::known("libibverbs.so.1".into(), "test"),
         rdma: Fact::known(devices.into_iter().map(device).collect(), "test"),

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::model::{
-    Completion as CompletionKind, Endpoint, Gid, LocalPort, Measurement, MemoryKind, ProbeKind,
-    ProbeSpec, QueuePairAddress, RemoteMemory, Role, Verification,
+    Completion as CompletionKind, Endpoint, Fact, Gid, LocalPort, Measurement, MemoryKind,
+    ProbeKind, ProbeSpec, QueuePairAddress, RemoteMemory, Role, Verification,
 };
 use crate::verbs::{
     Completion, CompletionMode, CompletionQueue, Device, MemoryRegion, Opcode, Port,
@@ -294,6 +294,7 @@ impl Connected {
             windows: reading.windows,
             cpu,
             mtu: self.mtu,
+            counters: Fact::default(),
         })
     }
 
@@ -322,6 +323,7 @@ impl Connected {
         Ok(Verification {
             bytes_checked: length as u64,
             bytes_wrong,
+            counters: Fact::default(),
         })
     }
 }

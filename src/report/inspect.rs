@@ -19,8 +19,8 @@ use super::json::REPORT_SCHEMA;
 use super::text::Style;
 use crate::judge::Said;
 use crate::model::{
-    Counter, Counters, Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice,
-    SoftwareRdma, is_treacherous,
+    Counter, Counters, Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port,
+    QueuePairHolder, RdmaDevice, SoftwareRdma, is_treacherous,
 };
 
 /// Writes what `linerate inspect` prints: the facts, then what the rules say of them.
@@ -220,10 +220,42 @@ fn device(
         .ports
         .iter()
         .try_for_each(|p| port(page, device, p))?;
+    queue_pairs(page, device)?;
     device
         .unread
         .iter()
         .try_for_each(|why| page.part("unread", why))
+}
+
+/// Who holds queue pairs, the first few; no line where nobody does, or it is not known.
+fn queue_pairs(page: &mut Page<'_>, device: &RdmaDevice) -> io::Result<()> {
+    const SHOWN: usize = 4;
+    let holders = device.queue_pairs.value().map_or(&[][..], Vec::as_slice);
+    let mut said: Vec<String> = holders.iter().take(SHOWN).map(holder).collect();
+    match holders.len().saturating_sub(SHOWN) {
+        _ if said.is_empty() => return Ok(()),
+        0 => {}
+        more => said.push(format!("and {more} more")),
+    }
+    page.part("QPs", said.join(", "))
+}
+
+/// `128 RC of python3 (pid 4711)`.
+pub(super) fn holder(holder: &QueuePairHolder) -> String {
+    let kinds = [
+        (holder.rc, "RC"),
+        (holder.ud, "UD"),
+        (holder.other, "other"),
+    ];
+    let some = kinds.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = some
+        .map(|(count, kind)| format!("{count} {kind}"))
+        .collect();
+    let who = match holder.pid {
+        Some(pid) => format!("{} (pid {pid})", holder.name),
+        None => format!("{} (kernel)", holder.name),
+    };
+    format!("{} of {who}", counts.join(" + "))
 }
 
 fn port(page: &mut Page<'_>, device: &RdmaDevice, port: &Port) -> io::Result<()> {
@@ -556,6 +588,28 @@ mod tests {
         assert_eq!(
             line,
             Some("  errors     link_downed 255 or more (saturated), out_of_sequence 3")
+        );
+    }
+
+    #[test]
+    fn holders_of_queue_pairs_are_told_on_one_line() {
+        let holder = |pid, name: &str, rc, ud| QueuePairHolder {
+            pid,
+            name: name.into(),
+            rc,
+            ud,
+            other: 0,
+        };
+        let mut device = infiniband();
+        device.queue_pairs = known(vec![
+            holder(Some(4711), "python3", 128, 1),
+            holder(None, "ib_ipoib", 0, 1),
+        ]);
+        let printed = print(&node(known(vec![device])));
+        let line = printed.lines().find(|line| line.contains("QPs"));
+        assert_eq!(
+            line,
+            Some("  QPs        128 RC + 1 UD of python3 (pid 4711), 1 UD of ib_ipoib (kernel)")
         );
     }
 

@@ -191,6 +191,7 @@ fn pair(ledger: &Ledger, summary: &PairSummary<'_>) -> Value {
                 "bytes": measurement.map(|m| m.bytes),
                 "elapsed_us": measurement.map(|m| m.elapsed_us),
                 "cpu": measurement.map(|m| &m.cpu),
+                "counters": measurement.map(|m| &m.counters),
                 "verified": verified,
             })
         }

@@ -7,16 +7,17 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::inspect::holder;
 use super::json::REPORT_SCHEMA;
 use crate::ledger::{Ledger, NodeState, NodeWatch, PortRates, Tally};
-use crate::model::{Fact, Gbps, NodeName, Quantity, is_treacherous};
+use crate::model::{Fact, Gbps, NodeName, Quantity, QueuePairHolder, QueuePairs, is_treacherous};
 
 /// After so many ticks without a sample a node's last rates are no longer shown: one tick may fall
 /// just before a sample.
 const QUIET: u32 = 2;
 
 /// The columns after node and NIC.
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "tx Gb/s",
     "rx Gb/s",
     "packets/s",
@@ -26,12 +27,13 @@ const COLUMNS: [&str; 9] = [
     "pauses",
     "waits",
     "CNPs",
+    "QPs",
 ];
 
 /// One line of a watch.
 enum Line<'a> {
-    /// What a port did.
-    Port(&'a NodeName, PortRates<'a>),
+    /// What a port did, and who holds queue pairs on its node's devices.
+    Port(&'a NodeName, PortRates<'a>, &'a Fact<QueuePairs>),
     /// Why there is nothing to show of a node.
     Word(&'a NodeName, String),
 }
@@ -62,11 +64,12 @@ pub fn table(
 ) -> io::Result<usize> {
     let lines = lines(ledger, QUIET);
     let name = |line: &Line<'_>| match line {
-        Line::Port(node, _) | Line::Word(node, _) => node.0.chars().count(),
+        Line::Port(node, ..) | Line::Word(node, _) => node.0.chars().count(),
     };
     let nodes = lines.iter().map(name).max().unwrap_or(0).clamp(4, 24);
     let mut page = vec![header(nodes)];
     page.extend(lines.iter().map(|line| row(line, nodes)));
+    page.extend(holders(&lines));
     page.extend(notes(&lines));
     let room = height.max(2);
     if page.len() > room {
@@ -103,7 +106,11 @@ pub fn rows(
             writeln!(out, "{time} {}", visible(&text, usize::MAX))?;
         }
     }
-    for note in notes(&lines) {
+    if told.len() > MOST_TOLD {
+        // Who holds queue pairs changes; what is forgotten is told again.
+        told.clear();
+    }
+    for note in holders(&lines).into_iter().chain(notes(&lines)) {
         if told.insert(note.clone()) {
             writeln!(out, "# {}", visible(&note, usize::MAX))?;
         }
@@ -126,6 +133,9 @@ pub fn json(ledger: &Ledger, at: Timestamp, out: &mut dyn Write) -> io::Result<(
     out.write_all(b"\n")
 }
 
+/// How many texts are kept to be told once.
+const MOST_TOLD: usize = 4096;
+
 /// The width of the column of nodes in rows that are not known beforehand.
 const NODE_WIDTH: usize = 12;
 
@@ -147,7 +157,9 @@ fn lines(ledger: &Ledger, quiet: u32) -> Vec<Line<'_>> {
                 format!("no sample in the last {ticks} readings"),
             ));
         } else if watch.quiet() <= quiet {
-            lines.extend(rates.into_iter().map(|rates| Line::Port(node, rates)));
+            let holders = watch.queue_pairs();
+            let port = |rates| Line::Port(node, rates, holders);
+            lines.extend(rates.into_iter().map(port));
             if left_out > 0 {
                 lines.push(Line::Word(
                     node,
@@ -182,7 +194,7 @@ fn header(nodes: usize) -> String {
     line("node", "NIC", &COLUMNS.map(str::to_owned), nodes)
 }
 
-fn line(node: &str, nic: &str, cells: &[String; 9], nodes: usize) -> String {
+fn line(node: &str, nic: &str, cells: &[String; 10], nodes: usize) -> String {
     let mut text = format!("{node:<nodes$} {nic:<11}");
     for (cell, column) in cells.iter().zip(COLUMNS) {
         let width = column.len().max(7);
@@ -194,7 +206,9 @@ fn line(node: &str, nic: &str, cells: &[String; 9], nodes: usize) -> String {
 fn row(of: &Line<'_>, nodes: usize) -> String {
     match of {
         Line::Word(node, word) => format!("{:<nodes$} {word}", node.0),
-        Line::Port(node, rates) => line(&node.0, &nic(rates), &cells(rates), nodes),
+        Line::Port(node, rates, holders) => {
+            line(&node.0, &nic(rates), &cells(rates, holders), nodes)
+        }
     }
 }
 
@@ -206,7 +220,7 @@ fn nic(rates: &PortRates<'_>) -> String {
     }
 }
 
-fn cells(rates: &PortRates<'_>) -> [String; 9] {
+fn cells(rates: &PortRates<'_>, holders: &Fact<QueuePairs>) -> [String; 10] {
     use Quantity::*;
     let gbps = |rate: Fact<Gbps>| rate.value().map_or("?".into(), |rate| decimal(rate.0));
     let tally = |quantity| count(rates.tally(quantity));
@@ -223,7 +237,19 @@ fn cells(rates: &PortRates<'_>) -> [String; 9] {
             (Fact::Unknown { .. }, Fact::Unknown { .. }) => "?".into(),
             (sent, handled) => format!("{}/{}", count(sent), count(handled)),
         },
+        match holders.value() {
+            Some(all) => short(f64::from(held(all, &rates.layout.device))),
+            None => "?".into(),
+        },
     ]
+}
+
+/// How many queue pairs are held on a device.
+fn held(all: &QueuePairs, device: &str) -> u32 {
+    let holders = all.get(device).map_or(&[][..], Vec::as_slice);
+    holders
+        .iter()
+        .fold(0, |sum, holder| sum.saturating_add(holder.total()))
 }
 
 fn packets(rates: &PortRates<'_>) -> String {
@@ -279,6 +305,25 @@ fn label(quantity: Quantity) -> &'static str {
     }
 }
 
+/// Who holds queue pairs on which NIC: the first few of the NICs that have some.
+fn holders(lines: &[Line<'_>]) -> Vec<String> {
+    const NICS: usize = 8;
+    const HOLDERS: usize = 3;
+    let said = lines.iter().filter_map(|line| {
+        let Line::Port(node, rates, Fact::Known { value, .. }) = line else {
+            return None;
+        };
+        let device = &rates.layout.device;
+        let all = value.get(device).filter(|all| !all.is_empty())?;
+        let mut said: Vec<String> = all.iter().take(HOLDERS).map(holder).collect();
+        if all.len() > HOLDERS {
+            said.push(format!("and {} more", all.len() - HOLDERS));
+        }
+        Some(format!("QPs on {device} of {node}: {}", said.join(", ")))
+    });
+    said.take(NICS).collect()
+}
+
 /// What the marks in the table mean, each reason once.
 fn notes(lines: &[Line<'_>]) -> Vec<String> {
     const MOST: usize = 8;
@@ -292,7 +337,12 @@ fn notes(lines: &[Line<'_>]) -> Vec<String> {
         }
     };
     for line in lines {
-        let Line::Port(_, rates) = line else { continue };
+        let Line::Port(_, rates, holders) = line else {
+            continue;
+        };
+        if let Fact::Unknown { why } = holders {
+            note("QPs", why.clone());
+        }
         for quantity in Quantity::ALL {
             match rates.tally(*quantity) {
                 Fact::Unknown { why } => note(label(*quantity), why.clone()),
@@ -333,13 +383,15 @@ fn node((name, state, watch): (&NodeName, &NodeState, Option<&NodeWatch>)) -> Va
         },
     };
     let fresh = watch.filter(|watch| watch.quiet() == 0);
-    let ports: Vec<Value> =
-        fresh.map_or_else(Vec::new, |watch| watch.rates().iter().map(port).collect());
+    let ports: Vec<Value> = fresh.map_or_else(Vec::new, |watch| {
+        let port = |rates: &PortRates<'_>| port(rates, watch.queue_pairs());
+        watch.rates().iter().map(port).collect()
+    });
     let left_out = watch.map_or(0, |watch| watch.layout().left_out);
     json!({"node": name, "state": word, "why": why, "nics": ports, "not_watched": left_out})
 }
 
-fn port(rates: &PortRates<'_>) -> Value {
+fn port(rates: &PortRates<'_>, holders: &Fact<QueuePairs>) -> Value {
     let mut counts = Map::new();
     let mut unknown = Map::new();
     let mut at_least = Map::new();
@@ -358,6 +410,12 @@ fn port(rates: &PortRates<'_>) -> Value {
             }
         }
     }
+    let of_device = |all: &QueuePairs| -> Vec<QueuePairHolder> {
+        all.get(&rates.layout.device).cloned().unwrap_or_default()
+    };
+    if let Fact::Unknown { why } = holders {
+        unknown.insert("queue_pairs".into(), why.clone().into());
+    }
     json!({
         "device": rates.layout.device,
         "port": rates.layout.port,
@@ -368,6 +426,7 @@ fn port(rates: &PortRates<'_>) -> Value {
         "counts": counts,
         "at_least": at_least,
         "unknown": unknown,
+        "queue_pairs": holders.value().map(of_device),
     })
 }
 
@@ -433,8 +492,21 @@ mod tests {
             sample,
         };
         let from = "/sys/class/infiniband";
+        let holder = QueuePairHolder {
+            pid: Some(4711),
+            name: "python3".into(),
+            rc: 128,
+            ..QueuePairHolder::default()
+        };
         for event in [
             watched("node01", Fact::known(vec![nic("mlx5_0"), rxe], from)),
+            Event::NodeQueuePairs {
+                node: "node01".into(),
+                queue_pairs: Fact::known(
+                    [("mlx5_0".to_owned(), vec![holder])].into(),
+                    "RDMA netlink",
+                ),
+            },
             sampled(sample(&[(0, [0, 0, 0, 0, 3, 255, 7]), (9, [0; 7])])),
             sampled(sample(&[
                 (

@@ -72,6 +72,7 @@ fn device(survey: &Survey<'_>, class: &Path, name: &str) -> RdmaDevice {
         dmabuf: survey.takes_dmabuf(&dir.name),
         ports,
         unread,
+        ..RdmaDevice::default()
     }
 }
 

@@ -5,6 +5,7 @@ mod conventional;
 mod counters;
 mod device;
 mod efa;
+mod errors;
 mod ethernet;
 mod gids;
 mod gpu;
@@ -21,6 +22,7 @@ mod numa;
 mod parse;
 mod pcie;
 mod port;
+mod queue_pairs;
 mod root;
 mod routes;
 mod sample;
@@ -30,6 +32,8 @@ mod tests;
 #[cfg(test)]
 mod tree;
 
+pub use errors::{grown, port_errors};
+pub use queue_pairs::queue_pairs;
 pub use root::Root;
 pub use sample::Sampler;
 
@@ -88,13 +92,15 @@ struct Survey<'a> {
 }
 
 fn survey_with(survey: &Survey<'_>) -> NodeFacts {
-    let rdma = device::devices(survey);
+    let mut rdma = device::devices(survey);
+    queue_pairs::fill(survey.root, &mut rdma);
     let devices = rdma.value().map_or(&[][..], Vec::as_slice);
     let pcie = pcie::tree(survey.root, devices);
     NodeFacts {
         hostname: host::hostname(survey.root),
         kernel: host::kernel(survey.root),
         arch: host::arch(survey.root),
+        uptime_s: host::uptime_s(survey.root),
         memlock: host::memlock(survey.root),
         libibverbs: survey.libibverbs(),
         interfaces: conventional::interfaces(survey.root, devices),

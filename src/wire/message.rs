@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Endpoint, LocalPort, Measurement, NodeFacts, ProbeId, ProbeSpec, ProbeStage, Role, Sample,
-    SampleLayout, Verification,
+    Endpoint, Fact, LocalPort, Measurement, NodeFacts, ProbeId, ProbeSpec, ProbeStage, QueuePairs,
+    Role, Sample, SampleLayout, Verification,
 };
 
 /// Version of this vocabulary. Controller and agent must have the same one.
@@ -100,6 +100,11 @@ pub enum FromAgent {
     Sampled {
         /// As the last Watching has it.
         sample: Sample,
+    },
+    /// Who holds queue pairs, now and then while samples are sent.
+    QueuePairs {
+        /// The holders, for each device.
+        queue_pairs: Fact<QueuePairs>,
     },
     /// The answer to Prepare.
     Prepared {

@@ -1,6 +1,6 @@
 //! A NIC that sends or receives well below what is expected, with every partner.
 
-use super::{About, Context, evidence, measured, names, plain, whole};
+use super::{About, Context, evidence, measured, names, plain, roce_loss, whole};
 use crate::judge::cause::explain;
 use crate::judge::{End, Observation};
 use crate::model::{Direction, Evidence, Finding, NicId, NodeName, Rule, Severity, Subject};
@@ -70,6 +70,15 @@ fn finding(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Findi
     if let Some(cause) = expected.and_then(|whole| explain(context.ledger, end, best.rate, whole)) {
         says = format!("{says} {}", cause.says);
         proof.extend(cause.evidence);
+    }
+    let lost = lows.iter().map(|seen| seen.probe);
+    let lost: Vec<Evidence> = lost
+        .filter_map(|probe| roce_loss::of_probe(context.ledger, probe))
+        .collect();
+    if !lost.is_empty() {
+        let (n, of) = (lost.len(), lows.len());
+        says = format!("{says} Packets were lost in {n} of its {of} low probes.");
+        proof.extend(lost.into_iter().take(SHOWN));
     }
     measured(
         plain(rule, Severity::Fault, subject, says, proof, remedy(end)),

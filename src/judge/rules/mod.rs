@@ -12,6 +12,7 @@ mod one_queue_pair;
 mod port_down;
 mod probe_failed;
 mod rail_below_expected;
+mod roce_loss;
 mod siblings;
 mod slow_pair;
 mod slow_path;
@@ -111,6 +112,10 @@ const RUN_RULES: &[RunRule] = &[
     RunRule {
         about: &[probe_failed::ABOUT],
         check: probe_failed::check,
+    },
+    RunRule {
+        about: &[roce_loss::ABOUT],
+        check: roce_loss::check,
     },
     RunRule {
         about: &[line_rate_unknown::ABOUT],

@@ -66,6 +66,14 @@ fn from_uname(
     }
 }
 
+/// For how long the node is up: the first number of /proc/uptime, in seconds with a fraction.
+pub(super) fn uptime_s(root: &Root) -> Fact<u64> {
+    root.fact(&root.path("proc/uptime"), |text| {
+        let whole = text.split(['.', ' ']).next().unwrap_or_default();
+        whole.parse().map_err(|_| "not a number of seconds")
+    })
+}
+
 /// How much memory this process may lock, and so register: the soft limit, which is what counts.
 pub(super) fn memlock(root: &Root) -> Fact<MemlockLimit> {
     if !root.is_live() {
@@ -96,6 +104,17 @@ mod tests {
         let name = read("/proc/sys/kernel/hostname");
         assert_eq!(hostname(&root).value().unwrap(), name.trim());
         assert_eq!(arch(&root).value().unwrap(), std::env::consts::ARCH);
+    }
+
+    #[test]
+    fn the_uptime_is_in_whole_seconds() {
+        let tree = super::super::tree::Tree::new();
+        tree.file("proc/uptime", "350735.47 234388.90\n");
+        assert_eq!(uptime_s(&tree.root()).value(), Some(&350_735));
+        tree.file("proc/uptime", "soon\n");
+        let why = uptime_s(&tree.root());
+        assert!(why.why_unknown().unwrap().contains("`soon`"));
+        assert!(uptime_s(&Root::live()).value() > Some(&0));
     }
 
     #[test]

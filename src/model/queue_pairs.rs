@@ -1,0 +1,31 @@
+//! Who holds queue pairs on a node's devices: whose traffic the counters show.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The holders of queue pairs on each device, by the device's name; those with the most first.
+pub type QueuePairs = BTreeMap<String, Vec<QueuePairHolder>>;
+
+/// A process, or a part of the kernel, that holds queue pairs on a device. The two management
+/// queue pairs that every port has are nobody's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuePairHolder {
+    /// Its process id; none for the kernel.
+    pub pid: Option<u32>,
+    /// The process's command, or the kernel module's name.
+    pub name: String,
+    /// Reliable connections.
+    pub rc: u32,
+    /// Unreliable datagrams.
+    pub ud: u32,
+    /// Other types.
+    pub other: u32,
+}
+
+impl QueuePairHolder {
+    /// How many it holds.
+    pub fn total(&self) -> u32 {
+        self.rc.saturating_add(self.ud).saturating_add(self.other)
+    }
+}
