@@ -2,7 +2,7 @@
 # they need (Debian or Ubuntu, as root or with sudo).
 
 CARGO ?= cargo
-# The planted fault of the demo: half:NODE:RAIL:tx|rx|both, or none.
+# The planted fault of the demo: half:NODE:RAIL:tx|rx|both, another of `linerate-lab help fault`, or none.
 FAULT ?= half:node02:1:tx
 
 .PHONY: help demo test lab lab-down lint perftest soak clean setup

@@ -17,6 +17,15 @@ pub const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// All nodes of the lab.
 pub const NODES: [&str; 3] = ["node01", "node02", "node03"];
 
+/// What sort of lab a case runs on; cases of one sort share it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// The nodes' PCIe tree.
+    pub pcie: &'static str,
+    /// Faults from the start.
+    pub faults: &'static [&'static str],
+}
+
 /// A lab, what was changed in it, and room for files.
 pub struct Bench {
     pub lab: Lab,
@@ -28,20 +37,27 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Brings a lab up, which goes down with this program however that ends.
+    /// Brings a lab up, with these faults from the start, which goes down with this program however
+    /// that ends.
     ///
     /// # Errors
     /// Why it does not come up.
-    pub fn up() -> Result<Bench, String> {
+    pub fn up(kind: &Kind) -> Result<Bench, String> {
         lab_binary::built()?;
         let dir = tempfile::Builder::new()
             .prefix("linerate-on-lab-")
             .tempdir()
             .map_err(|error| format!("no temporary directory: {error}"))?;
+        let faults = kind
+            .faults
+            .iter()
+            .map(|fault| fault.parse().expect("a fault"));
         let options = Options {
             dir: dir.path().join("lab"),
             base_port: 0,
             tether: true,
+            pcie: kind.pcie.to_owned(),
+            faults: faults.collect(),
             ..Options::default()
         };
         let lab = Lab::up(&options).map_err(|error| error.to_string())?;

@@ -1,5 +1,6 @@
 //! What an operator sees, on a lab of three VMs: exit codes and messages of the real binary, the nodes'
-//! state before and after. One lab serves all cases, one after another; each is undone before the next.
+//! state before and after. One lab serves all cases of a kind, one after another; each is undone before
+//! the next.
 //!
 //! Without the means for a lab every case is ignored, loudly; `LINERATE_LAB=require` makes that a failure.
 //! `LINERATE_LAB_SHOW=1` prints every run's report.
@@ -10,12 +11,13 @@ mod endings;
 mod lab_binary;
 mod nodes;
 mod running;
+mod server;
 mod ways_in;
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bench::Bench;
+use bench::{Bench, Kind};
 use libtest_mimic::{Arguments, Failed, Trial};
 use linerate_lab::check;
 
@@ -72,9 +74,31 @@ const CASES: &[Case] = &[
     ("a_node_that_goes_down", ways_in::a_node_that_goes_down),
 ];
 
-/// The lab, from the first case that runs on; or why it does not come up, which it would not tell better a
-/// second time.
-type Shared = Arc<Mutex<Option<Result<Bench, String>>>>;
+/// Those on nodes with a server's PCIe tree and GPUs.
+const SERVER_CASES: &[Case] = &[
+    (
+        "what_is_planted_in_nodes_is_named",
+        server::what_is_planted_in_nodes_is_named,
+    ),
+    (
+        "a_healthy_server_has_no_finding",
+        server::a_healthy_server_has_no_finding,
+    ),
+];
+
+const PLAIN: Kind = Kind {
+    pcie: "flat",
+    faults: &[],
+};
+
+const SERVER: Kind = Kind {
+    pcie: "two-socket",
+    faults: server::FAULTS,
+};
+
+/// The lab of one kind, from the first case that runs on; or why it does not come up, which it would not
+/// tell better a second time.
+type Shared = Arc<Mutex<Option<(Kind, Result<Bench, String>)>>>;
 
 /// Where the last assertion failed.
 static PLACE: Mutex<String> = Mutex::new(String::new());
@@ -93,9 +117,11 @@ fn main() -> ExitCode {
         );
     }
     let shared: Shared = Arc::default();
-    let trials = CASES.iter().map(|(name, case)| {
+    let cases = CASES.iter().map(|case| (PLAIN, case));
+    let cases = cases.chain(SERVER_CASES.iter().map(|case| (SERVER, case)));
+    let trials = cases.map(|(kind, (name, case))| {
         let shared = Arc::clone(&shared);
-        Trial::test(*name, move || run(&shared, name, *case)).with_ignored_flag(skipped)
+        Trial::test(*name, move || run(&shared, kind, name, *case)).with_ignored_flag(skipped)
     });
     // What a failed assertion says goes into the summary.
     std::panic::set_hook(Box::new(|panic| {
@@ -111,9 +137,17 @@ fn main() -> ExitCode {
 }
 
 /// Runs a case, then undoes what it did to the lab whatever became of it.
-fn run(shared: &Shared, name: &'static str, case: fn(&mut Bench)) -> Result<(), Failed> {
+fn run(
+    shared: &Shared,
+    kind: Kind,
+    name: &'static str,
+    case: fn(&mut Bench),
+) -> Result<(), Failed> {
     let mut held = lock(shared);
-    let bench = match held.get_or_insert_with(Bench::up) {
+    // The lab before goes down first: one machine has room for one.
+    drop(held.take_if(|(other, _)| *other != kind));
+    let (_, bench) = held.get_or_insert_with(|| (kind, Bench::up(&kind)));
+    let bench = match bench {
         Ok(bench) => bench,
         Err(why) => return Err(Failed::from(why.clone())),
     };

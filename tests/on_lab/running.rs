@@ -122,6 +122,7 @@ impl Running {
             text,
             said,
             json: serde_json::from_str(&json).unwrap_or_default(),
+            file: self.json.clone(),
         };
         if std::env::var_os("LINERATE_LAB_SHOW").is_some() {
             println!("--- {}\n{report}---", self.case);
@@ -164,6 +165,8 @@ pub struct Report {
     pub said: String,
     /// The report for programs; null where none was written.
     pub json: Value,
+    /// Its file.
+    pub file: PathBuf,
 }
 
 impl fmt::Display for Report {

@@ -323,6 +323,7 @@ fn nearest_text(affinity: &Affinity, gpu: usize) -> String {
     let names: Vec<_> = nearest.nics.iter().map(name).collect();
     let more = match nearest.unknown {
         0 => String::new(),
+        1 => "; 1 NIC of unknown path may be nearer".to_owned(),
         unknown => format!("; {unknown} NICs of unknown path may be nearer"),
     };
     format!("{} ({}){more}", names.join(", "), nearest.class)

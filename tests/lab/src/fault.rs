@@ -1,4 +1,4 @@
-//! Faults of a rail link, as the command line writes them, and what they make of a link.
+//! Faults as the command line writes them, and what those of a rail link make of it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::guest::{GuestHarm, parse_rail};
 use crate::rate::Rate;
 
 /// A direction of a node's link to the rail switch, as the node sees it.
@@ -22,7 +23,7 @@ pub enum Direction {
 
 /// What is wrong with a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Harm {
+pub enum LinkHarm {
     /// Half of the lab's rate.
     Half,
     /// This rate in place of the lab's.
@@ -35,20 +36,38 @@ pub enum Harm {
     Cut,
 }
 
-/// One fault: a harm to one direction of one node's link to one rail.
-///
-/// Written `half:NODE:RAIL:DIR`, `rate:NODE:RAIL:DIR:32mbit`, `loss:NODE:RAIL:DIR:1%`,
-/// `delay:NODE:RAIL:DIR:2ms` or `cut:NODE:RAIL`, DIR being `tx`, `rx` or `both` and RAIL counting from 0.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Fault {
-    /// Name of the node, `node02`.
-    pub node: String,
+/// What is wrong with a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Harm {
+    /// One of its links, in the rail switch: at once.
+    Link(LinkFault),
+    /// Something inside it: when it boots.
+    Guest(GuestHarm),
+}
+
+/// A harm to one direction of a node's link to one rail.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LinkFault {
     /// Rail, counting from 0.
     pub rail: usize,
     /// Which way.
     pub direction: Direction,
     /// What happens to frames.
+    pub harm: LinkHarm,
+}
+
+/// One fault.
+///
+/// On a link: `half:NODE:RAIL:DIR`, `rate:NODE:RAIL:DIR:32mbit`, `loss:NODE:RAIL:DIR:1%`,
+/// `delay:NODE:RAIL:DIR:2ms` or `cut:NODE:RAIL`, DIR being `tx`, `rx` or `both` and RAIL counting from 0.
+/// In a guest: `mtu:NODE:RAIL:1500`, `narrow:NODE:RAIL:x8`, `far:NODE:RAIL`, `memlock:NODE:65536` or
+/// `no-peermem:NODE`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Fault {
+    /// Name of the node, `node02`.
+    pub node: String,
+    /// What is wrong with it.
     pub harm: Harm,
 }
 
@@ -74,21 +93,49 @@ pub struct Link {
 }
 
 impl Fault {
-    /// Whether this fault touches that direction (`Tx` or `Rx`) of that link.
-    pub fn touches(&self, node: &str, rail: usize, direction: Direction) -> bool {
-        self.node == node
-            && self.rail == rail
-            && (self.direction == direction || self.direction == Direction::Both)
+    /// The rail that it is about, if it is about one.
+    pub fn rail(&self) -> Option<usize> {
+        match self.harm {
+            Harm::Link(link) => Some(link.rail),
+            Harm::Guest(guest) => guest.rail(),
+        }
     }
 
-    /// Applies this fault to a link whose healthy rate is `healthy`.
-    pub fn apply(&self, link: &mut Link, healthy: Option<Rate>) {
-        match self.harm {
-            Harm::Half => link.rate = healthy.map(Rate::half),
-            Harm::Rate(rate) => link.rate = Some(rate),
-            Harm::Loss(share) => link.loss = share,
-            Harm::Delay(delay) => link.delay = delay,
-            Harm::Cut => link.cut = true,
+    /// Whether the node has to boot for it.
+    pub fn is_in_guest(&self) -> bool {
+        matches!(self.harm, Harm::Guest(_))
+    }
+
+    /// What it does to that direction (`Tx` or `Rx`) of that link.
+    fn on_link(&self, node: &str, rail: usize, direction: Direction) -> Option<LinkHarm> {
+        let Harm::Link(fault) = self.harm else {
+            return None;
+        };
+        let way = fault.direction == direction || fault.direction == Direction::Both;
+        (self.node == node && fault.rail == rail && way).then_some(fault.harm)
+    }
+}
+
+/// What is wrong inside a node.
+pub(crate) fn in_guest<'a>(
+    faults: &'a [Fault],
+    node: &'a str,
+) -> impl Iterator<Item = GuestHarm> + 'a {
+    faults.iter().filter_map(move |fault| match fault.harm {
+        Harm::Guest(harm) if fault.node == node => Some(harm),
+        _ => None,
+    })
+}
+
+impl LinkHarm {
+    /// Applies it to a link whose healthy rate is `healthy`.
+    fn apply(self, link: &mut Link, healthy: Option<Rate>) {
+        match self {
+            LinkHarm::Half => link.rate = healthy.map(Rate::half),
+            LinkHarm::Rate(rate) => link.rate = Some(rate),
+            LinkHarm::Loss(share) => link.loss = share,
+            LinkHarm::Delay(delay) => link.delay = delay,
+            LinkHarm::Cut => link.cut = true,
         }
     }
 }
@@ -106,24 +153,29 @@ impl Link {
             rate: healthy,
             ..Link::default()
         };
-        for fault in faults.iter().filter(|f| f.touches(node, rail, direction)) {
-            fault.apply(&mut link, healthy);
-        }
+        let harms = faults
+            .iter()
+            .filter_map(|f| f.on_link(node, rail, direction));
+        harms.for_each(|harm| harm.apply(&mut link, healthy));
         link
     }
 }
 
-fn parse_harm(kind: &str, value: Option<&str>) -> Result<Harm, String> {
+fn parse_harm(kind: &str, value: Option<&str>) -> Result<LinkHarm, String> {
     let needed = || value.ok_or_else(|| format!("`{kind}` needs a value after the direction"));
     let harm = match kind {
-        "half" => Harm::Half,
-        "cut" => Harm::Cut,
-        "rate" => return Ok(Harm::Rate(needed()?.parse().map_err(|e| format!("{e}"))?)),
-        "loss" => return Ok(Harm::Loss(parse_share(needed()?)?)),
-        "delay" => return Ok(Harm::Delay(parse_delay(needed()?)?)),
+        "half" => LinkHarm::Half,
+        "cut" => LinkHarm::Cut,
+        "rate" => {
+            return Ok(LinkHarm::Rate(
+                needed()?.parse().map_err(|e| format!("{e}"))?,
+            ));
+        }
+        "loss" => return Ok(LinkHarm::Loss(parse_share(needed()?)?)),
+        "delay" => return Ok(LinkHarm::Delay(parse_delay(needed()?)?)),
         _ => {
             return Err(format!(
-                "no fault is called `{kind}`: half, rate, loss, delay, cut"
+                "no fault is called `{kind}`: half, rate, loss, delay, cut, mtu, narrow, far, memlock, no-peermem"
             ));
         }
     };
@@ -171,28 +223,39 @@ impl FromStr for Fault {
             why,
         };
         let parts: Vec<&str> = text.split(':').collect();
-        let (kind, node, rail, rest) = match parts.as_slice() {
-            [kind, node, rail, rest @ ..] if !node.is_empty() => (*kind, *node, *rail, rest),
-            _ => return Err(error("write KIND:NODE:RAIL[:DIRECTION[:VALUE]]".into())),
+        let (kind, node, rest) = match parts.as_slice() {
+            [kind, node, rest @ ..] if !node.is_empty() => (*kind, *node, rest),
+            _ => return Err(error("write KIND:NODE[:RAIL[:DIRECTION[:VALUE]]]".into())),
         };
-        let rail = rail
-            .parse()
-            .map_err(|_| error(format!("`{rail}` is not a rail number")))?;
-        let (direction, value) = match (rest, kind) {
-            ([], "cut") => (Direction::Both, None),
-            ([], _) => return Err(error("say which way: tx, rx or both".into())),
-            ([way], _) => (way.parse().map_err(&error)?, None),
-            ([way, value], _) => (way.parse().map_err(&error)?, Some(*value)),
-            _ => return Err(error("too many parts".into())),
+        let harm = match GuestHarm::parse(kind, rest) {
+            Some(guest) => guest.map(Harm::Guest),
+            None => parse_link(kind, rest).map(Harm::Link),
         };
-        let harm = parse_harm(kind, value).map_err(&error)?;
         Ok(Fault {
             node: node.to_owned(),
-            rail,
-            direction,
-            harm,
+            harm: harm.map_err(error)?,
         })
     }
+}
+
+fn parse_link(kind: &str, rest: &[&str]) -> Result<LinkFault, String> {
+    let [rail, rest @ ..] = rest else {
+        return Err("write KIND:NODE:RAIL[:DIRECTION[:VALUE]]".into());
+    };
+    let rail = parse_rail(rail)?;
+    let (direction, value) = match (rest, kind) {
+        ([], "cut") => (Direction::Both, None),
+        ([], _) => return Err("say which way: tx, rx or both".into()),
+        ([way], _) => (way.parse()?, None),
+        ([way, value], _) => (way.parse()?, Some(*value)),
+        _ => return Err("too many parts".into()),
+    };
+    let harm = parse_harm(kind, value)?;
+    Ok(LinkFault {
+        rail,
+        direction,
+        harm,
+    })
 }
 
 impl FromStr for Direction {
@@ -220,18 +283,19 @@ impl fmt::Display for Direction {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, value) = match self.harm {
-            Harm::Half => ("half", String::new()),
-            Harm::Rate(rate) => ("rate", format!(":{rate}")),
-            Harm::Loss(share) => ("loss", format!(":{}%", share * 100.0)),
-            Harm::Delay(delay) => ("delay", format!(":{}us", delay.as_micros())),
-            Harm::Cut => ("cut", String::new()),
+        let link = match self.harm {
+            Harm::Guest(harm) => return harm.write(&self.node, f),
+            Harm::Link(link) => link,
         };
-        write!(
-            f,
-            "{kind}:{}:{}:{}{value}",
-            self.node, self.rail, self.direction
-        )
+        let (kind, value) = match link.harm {
+            LinkHarm::Half => ("half", String::new()),
+            LinkHarm::Rate(rate) => ("rate", format!(":{rate}")),
+            LinkHarm::Loss(share) => ("loss", format!(":{}%", share * 100.0)),
+            LinkHarm::Delay(delay) => ("delay", format!(":{}us", delay.as_micros())),
+            LinkHarm::Cut => ("cut", String::new()),
+        };
+        let (node, rail, way) = (&self.node, link.rail, link.direction);
+        write!(f, "{kind}:{node}:{rail}:{way}{value}")
     }
 }
 
@@ -268,17 +332,22 @@ mod tests {
         ] {
             assert_eq!(fault(&fault(text).to_string()), fault(text), "{text}");
         }
-        assert_eq!(fault("cut:node02:0").direction, Direction::Both);
+        let link = |text| match fault(text).harm {
+            Harm::Link(link) => link,
+            Harm::Guest(_) => panic!("{text}"),
+        };
+        assert_eq!(link("cut:node02:0").direction, Direction::Both);
         assert_eq!(
-            fault("delay:node01:1:tx:2ms").harm,
-            Harm::Delay(Duration::from_millis(2))
+            link("delay:node01:1:tx:2ms").harm,
+            LinkHarm::Delay(Duration::from_millis(2))
         );
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         for (text, part) in [
-            ("half", "KIND:NODE:RAIL"),
+            ("half", "KIND:NODE"),
+            ("half:node01", "KIND:NODE:RAIL"),
             ("half:node01:x:tx", "not a rail number"),
             ("half:node01:0", "which way"),
             ("half:node01:0:up", "not a direction"),

@@ -116,30 +116,50 @@ impl Lab {
         self.dir.cluster_toml()
     }
 
-    /// Brings a fault into effect.
+    /// Brings a fault into effect; one inside a guest by booting it anew.
     ///
     /// # Errors
-    /// When it names no link of this lab.
+    /// When this lab cannot have it, or the node does not come up again.
     pub fn fault(&mut self, fault: &Fault) -> Result<()> {
-        self.client.ask(&Request::Fault(fault.clone())).map(|_| ())
+        self.client.ask(&Request::Fault(fault.clone()))?;
+        self.reboot(fault.is_in_guest().then_some(fault))
     }
 
     /// Takes all faults away.
     ///
     /// # Errors
-    /// When the supervisor does not answer.
+    /// When the supervisor does not answer, or a node that has to boot for it does not come up.
     pub fn heal(&mut self) -> Result<()> {
-        self.client.ask(&Request::Heal(None)).map(|_| ())
+        let faults = self.status()?.faults;
+        self.client.ask(&Request::Heal(None))?;
+        self.reboot(faults.iter().filter(|fault| fault.is_in_guest()))
     }
 
     /// Takes one fault away.
     ///
     /// # Errors
-    /// When it is not in effect.
+    /// When it is not in effect, or a node that has to boot for it does not come up.
     pub fn heal_fault(&mut self, fault: &Fault) -> Result<()> {
-        self.client
-            .ask(&Request::Heal(Some(fault.clone())))
-            .map(|_| ())
+        self.client.ask(&Request::Heal(Some(fault.clone())))?;
+        self.reboot(fault.is_in_guest().then_some(fault))
+    }
+
+    /// Boots the nodes of these faults anew, all at once; those that are down stay so.
+    fn reboot<'a>(&mut self, faults: impl IntoIterator<Item = &'a Fault>) -> Result<()> {
+        let mut names: Vec<String> = faults.into_iter().map(|fault| fault.node.clone()).collect();
+        names.sort();
+        names.dedup();
+        let status = self.status()?;
+        let down = |name: &String| {
+            let mut nodes = status.nodes.iter();
+            nodes.any(|node| node.plan.name == *name && node.phase == Phase::Stopped)
+        };
+        names.retain(|name| !down(name));
+        for name in &names {
+            self.client.ask(&Request::Kill(name.clone()))?;
+            self.client.ask(&Request::Start(name.clone()))?;
+        }
+        self.wait_for(&names, &mut |_| {})
     }
 
     /// Pulls a node's plug.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use linerate_lab::control::{NodeStatus, Phase, Status};
-use linerate_lab::{Accel, Fault, Lab, LabError, Options, Rate, Result, check, judge};
+use linerate_lab::{Accel, Fault, Lab, LabError, Options, Rate, Result, check, judge, tree_for};
 
 /// A lab of VMs with soft-RoCE NICs and real sshds, for linerate's demo and tests. Needs no root.
 #[derive(Parser)]
@@ -57,8 +57,14 @@ enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
     },
-    /// Bring a fault into effect: half:NODE:RAIL:tx, rate:NODE:RAIL:rx:8mbit, loss:NODE:RAIL:both:1%,
+    /// Bring a fault into effect.
+    ///
+    /// On a link, at once: half:NODE:RAIL:tx, rate:NODE:RAIL:rx:8mbit, loss:NODE:RAIL:both:1%,
     /// delay:NODE:RAIL:tx:2ms, cut:NODE:RAIL.
+    ///
+    /// In a node, which boots anew for it: mtu:NODE:RAIL:1500 (of the interface), memlock:NODE:65536 (for
+    /// who logs in), and in a lab with --pcie two-socket narrow:NODE:RAIL:x8 (the NIC's link trained at
+    /// eight lanes), far:NODE:RAIL (the NIC sits on the other socket), no-peermem:NODE (GPUDirect is off).
     Fault {
         /// The fault.
         fault: Fault,
@@ -94,12 +100,13 @@ struct Up {
     /// Rate of each link in each direction, such as 16mbit; none for as fast as the machine goes.
     #[arg(long, default_value = "16mbit", value_parser = rate_or_none)]
     rate: MaybeRate,
-    /// A fault from the start, such as half:node02:1:tx; may be repeated.
+    /// A fault from the start, such as half:node02:1:tx (see `help fault` for all); may be repeated.
     #[arg(long = "fault", value_name = "FAULT")]
     faults: Vec<Fault>,
-    /// PCIe tree of each VM: flat, two-socket, or a JSON file.
-    #[arg(long, value_name = "TREE", default_value = "flat")]
-    pcie: String,
+    /// PCIe tree of each VM: flat, two-socket (with stand-in GPUs), or a JSON file [default: flat, or
+    /// two-socket where a fault needs it]
+    #[arg(long, value_name = "TREE")]
+    pcie: Option<String>,
     /// How the VMs' processors run.
     #[arg(long, value_enum, default_value = "auto")]
     accel: Accel,
@@ -179,8 +186,8 @@ fn start_lab(up: Up, dir: PathBuf) -> Result<ExitCode> {
         nodes: up.nodes,
         rails: up.rails,
         rate: up.rate.0,
+        pcie: up.pcie.unwrap_or_else(|| tree_for(&up.faults).to_owned()),
         faults: up.faults,
-        pcie: up.pcie,
         dir,
         accel: up.accel,
         memory_mib: up.memory,

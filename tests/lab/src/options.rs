@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LabError, Result};
-use crate::fault::{Fault, Harm};
+use crate::fault::{Fault, Harm, LinkFault, LinkHarm};
 use crate::pcie::PcieTree;
 use crate::rate::Rate;
 
@@ -56,6 +56,18 @@ pub struct Options {
     pub base_port: u16,
     /// Ends the lab when the process that started it ends, however it ends.
     pub tether: bool,
+}
+
+/// The PCIe tree for a lab of which only the faults are known: the plainest that can have them.
+pub fn tree_for(faults: &[Fault]) -> &'static str {
+    let needs_more = |fault: &Fault| match fault.harm {
+        Harm::Guest(harm) => harm.needs_server(),
+        Harm::Link(_) => false,
+    };
+    match faults.iter().any(needs_more) {
+        true => "two-socket",
+        false => "flat",
+    }
 }
 
 impl Default for Options {
@@ -188,9 +200,10 @@ impl Options {
                 self.base_port
             ));
         }
+        let tree = PcieTree::named(&self.pcie, self.rails)?;
         self.faults
             .iter()
-            .try_for_each(|f| check_fault(f, self.nodes, self.rails, self.rate))
+            .try_for_each(|f| check_fault(f, self.nodes, self.rails, self.rate, &tree))
     }
 
     /// The VMs, with ports that are free now.
@@ -248,11 +261,17 @@ fn rail_plan(rail: usize, node: usize) -> RailPlan {
     }
 }
 
-/// Whether a fault names a link of such a lab.
+/// Whether such a lab can have this fault.
 ///
 /// # Errors
 /// What it names in vain.
-pub fn check_fault(fault: &Fault, nodes: usize, rails: usize, rate: Option<Rate>) -> Result<()> {
+pub fn check_fault(
+    fault: &Fault,
+    nodes: usize,
+    rails: usize,
+    rate: Option<Rate>,
+    tree: &PcieTree,
+) -> Result<()> {
     let refuse = |why: String| Err(LabError::Options(format!("fault {fault}: {why}")));
     if !(1..=nodes).any(|n| node_name(n) == fault.node) {
         return refuse(format!(
@@ -261,17 +280,19 @@ pub fn check_fault(fault: &Fault, nodes: usize, rails: usize, rate: Option<Rate>
             node_name(nodes)
         ));
     }
-    if fault.rail >= rails {
-        return refuse(format!(
-            "no rail {}; they are 0 to {}",
-            fault.rail,
-            rails - 1
-        ));
+    if let Some(rail) = fault.rail().filter(|rail| *rail >= rails) {
+        return refuse(format!("no rail {rail}; they are 0 to {}", rails - 1));
     }
-    if fault.harm == Harm::Half && rate.is_none() {
-        return refuse("half of no rate: the lab runs without a rate; use rate:…".into());
+    match fault.harm {
+        Harm::Link(LinkFault {
+            harm: LinkHarm::Half,
+            ..
+        }) if rate.is_none() => {
+            refuse("half of no rate: the lab runs without a rate; use rate:…".into())
+        }
+        Harm::Link(_) => Ok(()),
+        Harm::Guest(harm) => harm.check(tree).or_else(refuse),
     }
-    Ok(())
 }
 
 /// An absolute form of a path that may not exist yet.
@@ -299,6 +320,8 @@ mod tests {
         for (fault, why) in [
             ("half:node04:0:tx", "the last is node03"),
             ("half:node01:2:tx", "0 to 1"),
+            ("mtu:node01:2:1500", "0 to 1"),
+            ("far:node01:0", "--pcie two-socket"),
         ] {
             let error = faulty(fault).check().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
@@ -314,6 +337,18 @@ mod tests {
                 .to_string()
                 .contains("half of no rate")
         );
+    }
+
+    #[test]
+    fn the_tree_follows_from_the_faults() {
+        let tree = |text: &str| tree_for(&faulty(text).faults);
+        assert_eq!(tree("mtu:node01:0:1500"), "flat");
+        assert_eq!(tree("far:node01:0"), "two-socket");
+        let options = Options {
+            pcie: "two-socket".into(),
+            ..faulty("far:node01:1")
+        };
+        options.check().unwrap();
     }
 
     #[test]

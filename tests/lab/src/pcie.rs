@@ -21,6 +21,19 @@ pub struct PcieTree {
     /// Seats of stand-in GPUs (QEMU's `edu` device), in PCI order.
     #[serde(default)]
     pub gpus: Vec<Seat>,
+    /// For each rail the seat on another socket, for the fault `far`.
+    #[serde(default)]
+    pub far: Vec<FarSeat>,
+}
+
+/// A seat that is there only where it is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FarSeat {
+    /// The bridge to add, as in [`PcieTree::bridges`].
+    pub bridge: String,
+    /// The seat below it.
+    pub seat: Seat,
 }
 
 /// Where one device sits.
@@ -30,7 +43,7 @@ pub struct Seat {
     /// The bus, by the id of the port above it; `pcie.0` for the root complex.
     pub bus: String,
     /// Files of the device's sysfs directory to cover, and what they then say: QEMU's own devices are all
-    /// 2.5 GT/s x1 and none is a GPU.
+    /// 2.5 GT/s x1 and none is a GPU. In one that has several lines they are separated by `\\n`.
     #[serde(default)]
     pub covers: BTreeMap<String, String>,
 }
@@ -78,17 +91,24 @@ impl PcieTree {
             bridges: vec![],
             rails: vec![seat; rails],
             gpus: vec![],
+            far: vec![],
         }
     }
 
+    /// The lanes that the link of a rail's NIC is capable of; `None` where it has no link.
+    pub fn lanes(&self, rail: usize) -> Option<u8> {
+        self.rails.get(rail)?.covers.get(MAX_WIDTH)?.parse().ok()
+    }
+
     /// A server with two sockets: the first half of the rails below the first, each NIC under a PCIe switch
-    /// of its own that it shares with a GPU. The last NIC's link is trained to half its width.
+    /// of its own that it shares with a GPU.
     pub fn two_socket(rails: usize) -> PcieTree {
         let mut tree = PcieTree {
             sockets: 2,
             bridges: vec![],
             rails: vec![],
             gpus: vec![],
+            far: vec![],
         };
         for socket in 0..2 {
             // Bus numbers far enough apart for four buses below each of eight rails.
@@ -115,17 +135,38 @@ impl PcieTree {
                     chassis + 2
                 ),
             ]);
-            let width = if rail + 1 == rails { "8" } else { "16" };
             tree.rails.push(Seat {
                 bus: format!("nic{rail}"),
-                covers: link("16.0", width),
+                covers: link(),
             });
             tree.gpus.push(Seat {
                 bus: format!("gpu{rail}"),
-                covers: gpu(),
+                covers: gpu(rail),
             });
         }
+        // Below the switch of a GPU of the other socket, which a single rail leaves without one.
+        if rails > 1 {
+            let switch = |rail| if 2 * rail < rails { rails - 1 } else { 0 };
+            tree.far = (0..rails)
+                .map(|rail| far_seat(rail, switch(rail)))
+                .collect();
+        }
         tree
+    }
+}
+
+/// A seat for this rail's NIC below the switch of another.
+fn far_seat(rail: usize, switch: usize) -> FarSeat {
+    FarSeat {
+        bridge: format!(
+            "xio3130-downstream,id=far{rail},bus=switch{switch},chassis={},slot={}",
+            10 * (rail + 1) + 3,
+            2 + rail
+        ),
+        seat: Seat {
+            bus: format!("far{rail}"),
+            covers: link(),
+        },
     }
 }
 
@@ -136,23 +177,35 @@ fn covers(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A PCIe 4.0 x16 device at this speed and width.
-fn link(speed: &str, width: &str) -> BTreeMap<String, String> {
+/// The sysfs files of a link's width.
+const MAX_WIDTH: &str = "max_link_width";
+pub(crate) const WIDTH: &str = "current_link_width";
+
+/// A PCIe 4.0 x16 device, trained to all of it.
+fn link() -> BTreeMap<String, String> {
     covers(&[
         ("max_link_speed", "16.0 GT/s PCIe"),
-        ("max_link_width", "16"),
-        ("current_link_speed", &format!("{speed} GT/s PCIe")),
-        ("current_link_width", width),
+        (MAX_WIDTH, "16"),
+        ("current_link_speed", "16.0 GT/s PCIe"),
+        (WIDTH, "16"),
     ])
 }
 
-/// What makes the stand-in look like a GPU: NVIDIA, H100 SXM5, class 3D controller.
-fn gpu() -> BTreeMap<String, String> {
-    covers(&[
+/// What makes the stand-in look like a GPU: NVIDIA, H100 SXM5, class 3D controller, with a window of
+/// 128 GiB onto its memory (BAR1).
+fn gpu(number: usize) -> BTreeMap<String, String> {
+    let mut gpu = covers(&[
         ("vendor", "0x10de"),
         ("device", "0x2330"),
         ("class", "0x030200"),
-    ])
+    ]);
+    let (size, flags) = (128 << 30, 0x14_220c);
+    let start = 0x3800_0000_0000 + size * number as u64;
+    let registers = "0x00000000fd000000 0x00000000fdffffff 0x0000000000040200";
+    let window = format!("{start:#018x} {:#018x} {flags:#018x}", start + size - 1);
+    gpu.insert("resource".to_owned(), format!("{registers}\\n{window}"));
+    gpu.extend(link());
+    gpu
 }
 
 #[cfg(test)]
@@ -172,8 +225,14 @@ mod tests {
                 .iter()
                 .any(|b| b.contains("id=root1,bus=socket1"))
         );
-        assert_eq!(tree.rails[1].covers["current_link_width"], "8");
-        assert_eq!(tree.rails[0].covers["current_link_width"], "16");
+        assert_eq!(tree.rails[1].covers["current_link_width"], "16");
+        // Elsewhere for a NIC in the wrong place.
+        assert!(tree.far[0].bridge.contains("id=far0,bus=switch1"));
+        assert!(tree.far[1].bridge.contains("id=far1,bus=switch0"));
+        assert_eq!(
+            (tree.lanes(1), PcieTree::flat(2).lanes(1)),
+            (Some(16), None)
+        );
     }
 
     #[test]

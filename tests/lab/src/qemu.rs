@@ -10,7 +10,10 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::error::{LabError, Result};
+use crate::fault::{Fault, in_guest};
+use crate::guest::GuestHarm;
 use crate::options::{Accel, NodePlan, Plan, mac};
+use crate::pcie::{FarSeat, Seat};
 use crate::state::StateDir;
 use crate::tool;
 
@@ -71,8 +74,8 @@ pub fn machine_args(accel: Accel, image: &Path, initramfs: &Path, cmdline: &str)
     args
 }
 
-/// All arguments of one node, given the file descriptors of its rails.
-fn node_args(plan: &Plan, number: usize, rails: &[i32]) -> Vec<String> {
+/// All arguments of one node with these faults, given the file descriptors of its rails.
+fn node_args(plan: &Plan, number: usize, faults: &[Fault], rails: &[i32]) -> Vec<String> {
     let node = &plan.nodes[number - 1];
     let dir = StateDir::new(&plan.dir);
     let mut args = machine_args(plan.accel, &plan.image, &plan.initramfs, "");
@@ -106,8 +109,14 @@ fn node_args(plan: &Plan, number: usize, rails: &[i32]) -> Vec<String> {
             mac(0xff, number)
         ),
     );
-    for (rail, (fd, seat)) in rails.iter().zip(&plan.pcie.rails).enumerate() {
-        let (bus, mac) = (&seat.bus, &node.rails[rail].mac);
+    for far in far_seats(plan, &node.name, faults) {
+        add("-device", far.bridge.clone());
+    }
+    for (rail, fd) in rails.iter().enumerate() {
+        let (bus, mac) = (
+            &seat(plan, &node.name, faults, rail).bus,
+            &node.rails[rail].mac,
+        );
         add("-netdev", format!("socket,id=rail{rail},fd={fd}"));
         add(
             "-device",
@@ -118,6 +127,27 @@ fn node_args(plan: &Plan, number: usize, rails: &[i32]) -> Vec<String> {
         add("-device", format!("edu,bus={}", seat.bus));
     }
     args
+}
+
+/// The seats on another socket that NICs of a node take.
+fn far_seats<'a>(
+    plan: &'a Plan,
+    node: &'a str,
+    faults: &'a [Fault],
+) -> impl Iterator<Item = &'a FarSeat> {
+    in_guest(faults, node).filter_map(|harm| match harm {
+        GuestHarm::Far { rail } => plan.pcie.far.get(rail),
+        _ => None,
+    })
+}
+
+/// Where the NIC of a rail (of which the tree has a seat) sits in a node.
+pub(crate) fn seat<'a>(plan: &'a Plan, node: &str, faults: &[Fault], rail: usize) -> &'a Seat {
+    let is_far = in_guest(faults, node).any(|harm| harm == GuestHarm::Far { rail });
+    match plan.pcie.far.get(rail).filter(|_| is_far) {
+        Some(far) => &far.seat,
+        None => &plan.pcie.rails[rail],
+    }
 }
 
 /// Sockets, their memory, and the bridges.
@@ -162,11 +192,11 @@ pub fn command() -> Command {
     command
 }
 
-/// Starts one node (counting from 1). Gives its process and, in rail order, the switch's ends of its rails.
+/// Starts one node (counting from 1) with these faults. Gives its process and, in rail order, the switch's ends of its rails.
 ///
 /// # Errors
 /// When a socket cannot be made or QEMU cannot be started.
-pub fn start(plan: &Plan, number: usize) -> Result<(Child, Vec<UnixStream>)> {
+pub fn start(plan: &Plan, number: usize, faults: &[Fault]) -> Result<(Child, Vec<UnixStream>)> {
     let dir = StateDir::new(&plan.dir);
     let name = &plan.nodes[number - 1].name;
     let (console, log) = (dir.console(name), dir.qemu_log(name));
@@ -185,7 +215,7 @@ pub fn start(plan: &Plan, number: usize) -> Result<(Child, Vec<UnixStream>)> {
     let fds: Vec<i32> = theirs.iter().map(AsRawFd::as_raw_fd).collect();
     let mut command = command();
     command
-        .args(node_args(plan, number, &fds))
+        .args(node_args(plan, number, faults, &fds))
         .stdout(log)
         .stderr(copy);
     let child = command.spawn().map_err(|source| LabError::Start {

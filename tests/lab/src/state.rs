@@ -1,12 +1,16 @@
 //! The state directory: keys, what each guest reads, and what linerate and its tests read.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{LabError, Result};
+use crate::fault::{Fault, in_guest};
+use crate::guest::GuestHarm;
 use crate::options::{NodePlan, Plan, mac};
-use crate::pcie::Seat;
+use crate::pcie::WIDTH;
+use crate::qemu::seat;
 use crate::tool;
 
 const BOOT: &str = include_str!("../guest/boot");
@@ -124,14 +128,28 @@ pub fn prepare(plan: &Plan) -> Result<()> {
         write(&share.join("sshd_config"), SSHD_CONFIG, 0o644)?;
         write(&share.join("authorized_keys"), &authorized, 0o644)?;
         write(&share.join("hosts"), &hosts, 0o644)?;
-        write(&share.join("settings"), &settings(node, index + 1), 0o644)?;
-        write(&share.join("covers"), &covers(plan), 0o644)?;
+        write_settings(plan, index, &plan.faults)?;
     }
     write(&dir.known_hosts(), &known_hosts, 0o644)?;
     write(&dir.cluster_toml(), &cluster_toml(plan), 0o644)?;
     let json = serde_json::to_string_pretty(plan)
         .map_err(|e| LabError::Supervisor(format!("plan.json: {e}")))?;
     write(&dir.plan_json(), &json, 0o644)
+}
+
+/// Writes what a node (counting from 0) reads at its next boot: who it is, and its faults.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_settings(plan: &Plan, index: usize, faults: &[Fault]) -> Result<()> {
+    let node = &plan.nodes[index];
+    let share = StateDir::new(&plan.dir).share(&node.name);
+    let mut settings = settings(node, index + 1);
+    for setting in in_guest(faults, &node.name).filter_map(GuestHarm::setting) {
+        settings.push_str(&format!("{setting}\n"));
+    }
+    write(&share.join("settings"), &settings, 0o644)?;
+    write(&share.join("covers"), &covers(plan, node, faults), 0o644)
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -197,23 +215,30 @@ fn settings(node: &NodePlan, number: usize) -> String {
     text
 }
 
-fn covers(plan: &Plan) -> String {
-    let rails = plan.nodes.first().map_or(0, |node| node.rails.len());
-    let lines = |slot: String, seat: &Seat| -> String {
-        seat.covers
-            .iter()
-            .map(|(name, value)| format!("{slot} {name} {value}\n"))
-            .collect()
+/// A line for each file of a guest's sysfs that says something else than QEMU makes it say.
+fn covers(plan: &Plan, node: &NodePlan, faults: &[Fault]) -> String {
+    let nic = |rail: usize| {
+        let mut covers = seat(plan, &node.name, faults, rail).covers.clone();
+        for harm in in_guest(faults, &node.name) {
+            if let GuestHarm::Narrow { rail: of, lanes } = harm
+                && of == rail
+            {
+                covers.insert(WIDTH.to_owned(), lanes.to_string());
+            }
+        }
+        (format!("rail{rail}"), covers)
     };
-    let nics = plan.pcie.rails.iter().take(rails).enumerate();
-    let nics = nics.map(|(n, seat)| lines(format!("rail{n}"), seat));
-    let gpus = plan
-        .pcie
-        .gpus
-        .iter()
-        .enumerate()
-        .map(|(n, seat)| lines(format!("gpu{n}"), seat));
-    nics.chain(gpus).collect()
+    let gpus = plan.pcie.gpus.iter().enumerate();
+    let gpus = gpus.map(|(n, seat)| (format!("gpu{n}"), seat.covers.clone()));
+    let lines = |(slot, covers): (String, BTreeMap<String, String>)| -> String {
+        let line = |(name, value)| format!("{slot} {name} {value}\n");
+        covers.iter().map(line).collect()
+    };
+    (0..node.rails.len())
+        .map(nic)
+        .chain(gpus)
+        .map(lines)
+        .collect()
 }
 
 /// The cluster file that linerate reads.
@@ -263,4 +288,69 @@ fn cluster_toml(plan: &Plan) -> String {
         ));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Accel, Options};
+    use crate::pcie::PcieTree;
+
+    fn plan(dir: &Path) -> Plan {
+        let options = Options {
+            nodes: 2,
+            base_port: 0,
+            ..Options::default()
+        };
+        Plan {
+            dir: dir.to_owned(),
+            nodes: options.plan_nodes().unwrap(),
+            rate: options.rate,
+            faults: vec![],
+            pcie: PcieTree::two_socket(2),
+            accel: Accel::Tcg,
+            memory_mib: 512,
+            kernel: "6.1".into(),
+            image: "/image".into(),
+            modules: "/modules".into(),
+            initramfs: "/initramfs".into(),
+        }
+    }
+
+    /// The settings and the covers of a node with these faults.
+    fn written(index: usize, faults: &[&str]) -> (String, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = plan(dir.path());
+        let share = StateDir::new(dir.path()).share(&plan.nodes[index].name);
+        make_dir(&share).unwrap();
+        let faults: Vec<Fault> = faults.iter().map(|fault| fault.parse().unwrap()).collect();
+        write_settings(&plan, index, &faults).unwrap();
+        let file = |name| fs::read_to_string(share.join(name)).unwrap();
+        (file("settings"), file("covers"))
+    }
+
+    #[test]
+    fn a_guest_reads_its_own_faults_alone() {
+        let faults = [
+            "mtu:node01:1:1500",
+            "memlock:node01:65536",
+            "no-peermem:node01",
+            "narrow:node01:0:x8",
+        ];
+        let (settings, covers) = written(0, &faults);
+        for line in ["LAB_RAIL1_MTU=1500", "LAB_MEMLOCK=64", "LAB_PEERMEM=no"] {
+            assert!(settings.lines().any(|l| l == line), "{line}: {settings}");
+        }
+        assert!(covers.contains("rail0 current_link_width 8\n"), "{covers}");
+        assert!(covers.contains("rail1 current_link_width 16\n"), "{covers}");
+        let (settings, covers) = written(1, &faults);
+        assert!(
+            !settings.contains("MTU") && !settings.contains("MEMLOCK"),
+            "{settings}"
+        );
+        assert!(covers.contains("rail0 current_link_width 16\n"), "{covers}");
+        assert!(covers.contains("gpu1 class 0x030200\n"), "{covers}");
+        // Several lines of sysfs are one line here.
+        assert_eq!(covers.lines().count(), 2 * 4 + 2 * 8, "{covers}");
+    }
 }

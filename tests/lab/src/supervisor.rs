@@ -19,7 +19,7 @@ use crate::error::{LabError, Result};
 use crate::fault::{Direction, Fault, Link};
 use crate::options::{Plan, check_fault};
 use crate::qemu;
-use crate::state::StateDir;
+use crate::state::{self, StateDir};
 use crate::switch::Switch;
 use crate::tool;
 use crate::watch;
@@ -210,6 +210,7 @@ impl Supervisor {
             self.nodes.len(),
             self.switches.len(),
             self.plan.rate,
+            &self.plan.pcie,
         )?;
         self.faults.retain(|other| *other != fault);
         self.faults.push(fault);
@@ -255,7 +256,8 @@ impl Supervisor {
 
     /// Starts a node's QEMU, connects its rails, and has it watched.
     fn boot(&mut self, index: usize) -> Result<()> {
-        let (child, rails) = qemu::start(&self.plan, index + 1)?;
+        state::write_settings(&self.plan, index, &self.faults)?;
+        let (child, rails) = qemu::start(&self.plan, index + 1, &self.faults)?;
         for (rail, socket) in rails.into_iter().enumerate() {
             self.switches[rail]
                 .connect(index, socket)
