@@ -24,6 +24,9 @@ pub(super) const ABOUT: About = About {
 const REMEDY: &str = "On bare metal turn ACS off in the BIOS, or at every start with setpci -s BRIDGE ECAP_ACS+6.w=0 for \
                       each of these bridges. Where virtual machines get these devices, leave it on and turn on ATS.";
 
+/// More are virtual functions, or made up.
+const MOST_NICS: usize = 64;
+
 /// How many bridges are listed.
 const SHOWN: usize = 8;
 
@@ -78,7 +81,7 @@ fn shared<'a>(node: &NodeView<'a>, tree: &'a PcieTree) -> Shared<'a> {
         let chain = tree.chain(nic.pci()?);
         (!chain.is_empty()).then(|| (nic.device.name.clone(), chain, true))
     };
-    let nics: Vec<Device<'_>> = node.nics.iter().filter_map(nic).collect();
+    let nics: Vec<Device<'_>> = node.nics.iter().take(MOST_NICS).filter_map(nic).collect();
     let mut shared = Shared::default();
     for (index, gpu) in gpus.iter().enumerate() {
         for other in gpus[index + 1..].iter().chain(&nics) {

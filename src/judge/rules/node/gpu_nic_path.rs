@@ -25,6 +25,9 @@ pub(super) const ABOUT: About = About {
 const REMEDY: &str = "Move the card to a slot of the socket (best: of the switch) that its GPU is on; compare the \
                       affinity matrix of linerate inspect with that of a sibling node.";
 
+/// More are virtual functions, or made up.
+const MOST_NICS: usize = 64;
+
 /// How many devices a finding lists.
 const SHOWN: usize = 8;
 
@@ -49,7 +52,7 @@ struct Layout<'a> {
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let Some(tree) = node.pcie() else { return };
     let nics = devices(node);
-    if tree.gpus().next().is_none() || nics.is_empty() {
+    if tree.gpus().next().is_none() || nics.is_empty() || nics.len() > MOST_NICS {
         return;
     }
     match layout(node, tree, &nics) {

@@ -68,8 +68,8 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
 
 fn below_amd(tree: &PcieTree, nic: &NicView<'_>) -> bool {
     let chain = nic.pci().map(|pci| tree.chain(pci)).unwrap_or_default();
-    // Without a bridge above, the last is the NIC itself.
-    chain.len() > 1 && chain.last().and_then(|root| root.vendor.value()) == Some(&VENDOR_AMD)
+    let root_port = chain.last().and_then(|port| port.vendor.value());
+    root_port == Some(&VENDOR_AMD)
 }
 
 /// That of the physical function: a virtual one's bits are reserved (SR-IOV specification, 3.5.4).
