@@ -4,6 +4,7 @@ mod acs;
 mod gpu_nic_path;
 mod gpu_pcie_width;
 mod iommu_translating;
+mod layout;
 mod numa_unknown;
 mod payload_size;
 mod pcie_errors;
