@@ -306,6 +306,19 @@ fn a_nic_on_the_wrong_socket_is_a_fault_where_siblings_have_it_better() {
     assert_eq!(all.findings.len(), 3);
 }
 
+#[test]
+fn a_tree_larger_than_any_machines_is_left_alone() {
+    let judgement = judged(3, |number, facts| {
+        healthy(number, facts);
+        if number == 1 {
+            let gpu = functions(facts).iter().find(|f| f.role == PciRole::Gpu);
+            let gpu = gpu.unwrap().clone();
+            functions(facts).extend(std::iter::repeat_n(gpu, 65));
+        }
+    });
+    assert!(judgement.findings.is_empty(), "{:#?}", judgement.findings);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
