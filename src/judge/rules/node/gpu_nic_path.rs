@@ -195,6 +195,22 @@ mod tests {
     }
 
     #[test]
+    fn it_is_known_of_software_rdma_in_a_guest_that_is_shown_its_sockets() {
+        let mut facts = with(&[GPU0, GPU2, NIC0, NIC1]);
+        if let Fact::Known { value, .. } = &mut facts.pcie {
+            value.virtual_machine = Fact::known(true, "/proc/cpuinfo");
+        }
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            for device in value {
+                device.software = Some(crate::model::SoftwareRdma::Rxe);
+            }
+        }
+        let said = said(&facts);
+        assert_eq!(said.findings.len(), 1, "{said:#?}");
+        assert_eq!(said.findings[0].subject.to_string(), "mlx5_1 of node02");
+    }
+
+    #[test]
     fn platforms_that_are_built_like_that_are_not_accused() {
         for devices in [
             // Fewer NICs than sockets with GPUs, also where the one card has two ports.
