@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use linerate::judge;
-use linerate::model::{Finding, NodeFacts, PciAddress, PciRole, PcieTree, Rule};
+use linerate::model::{NodeFacts, PciAddress, PciRole, PcieTree};
 use linerate::survey::{Root, Sources, survey};
 use linerate::topology::{PathClass, affinity, links_on_path, path_class, pcie_limit};
 use lspci::{lspci_tree, lspci_vvv};
@@ -201,9 +201,11 @@ fn ncclxml_path_classes() {
         }
         sysfs.sockets(elements(system, "cpu").count());
         let facts = sysfs.survey();
-        if let Some(says) = gpu_nic_path(&facts) {
-            odd.push((name.clone(), says));
-        }
+        odd.extend(
+            findings(&facts)
+                .into_iter()
+                .map(|says| (name.clone(), says)),
+        );
         let tree = tree(&facts);
         let found: BTreeSet<_> = tree.gpus().map(|gpu| gpu.address.0.clone()).collect();
         assert_eq!(found, devices.gpus, "{name}");
@@ -233,12 +235,13 @@ fn ncclxml_path_classes() {
     assert_eq!(odd, []);
 }
 
-/// What is said of NICs on another socket than the GPUs.
-fn gpu_nic_path(facts: &NodeFacts) -> Option<String> {
+/// What the rules find on a platform as it is built: nothing.
+fn findings(facts: &NodeFacts) -> Vec<String> {
     let said = judge::inspect(&"node".into(), facts);
-    let is_it = |finding: &Finding| finding.rule == Rule::GpuNicPath;
-    let found = said.findings.into_iter().find(is_it);
-    found.map(|finding| finding.says)
+    said.findings
+        .into_iter()
+        .map(|finding| finding.says)
+        .collect()
 }
 
 /// Not compared: a graph, no topology (ncv4-graph); devices without their classes (g5.48xl); and
@@ -341,7 +344,7 @@ fn hwloc_xml_path_classes() {
     };
     let folder = corpus.join("sysfs/hwlocxml");
     let answers = rows(&folder.join("ANSWERS.tsv"));
-    let (mut wrong, mut compared) = (vec![], 0);
+    let (mut wrong, mut compared, mut odd) = (vec![], 0, vec![]);
     for file in xml_files(&folder) {
         let name = name(&file);
         if name == HWLOC_NO_TREE {
@@ -366,7 +369,13 @@ fn hwloc_xml_path_classes() {
                 sysfs.rdma(&row[3], &paths[&row[4]]);
             }
         }
+        sysfs.sockets(2);
         let facts = sysfs.survey();
+        odd.extend(
+            findings(&facts)
+                .into_iter()
+                .map(|says| (name.clone(), says)),
+        );
         let tree = tree(&facts);
         for row in of_file {
             let (gpu, nic) = (address(&row[2]), address(&row[4]));
@@ -381,6 +390,7 @@ fn hwloc_xml_path_classes() {
     }
     assert!(wrong.is_empty(), "{} wrong: {wrong:#?}", wrong.len());
     assert!(compared > 150, "only {compared} pairs");
+    assert_eq!(odd, []);
 }
 
 // ---- a whole sysfs
@@ -501,7 +511,9 @@ fn lspci_of_eight_h100() {
             sysfs.rdma(&format!("mlx5_{}", &address[..2]), &path(address));
         }
     }
+    sysfs.sockets(2);
     let facts = sysfs.survey();
+    assert_eq!(findings(&facts), Vec::<String>::new());
     let tree = tree(&facts);
     let affinity = affinity(tree, facts.rdma.value().unwrap());
     let gpus = affinity.endpoints.iter().filter(|end| end.is_gpu).count();

@@ -73,9 +73,14 @@ impl<'a> NodeView<'a> {
         }
     }
 
-    /// Its PCIe tree, where it was read.
+    /// Its PCIe tree, where it was read and is not larger than that of any machine: what a node
+    /// sends must not keep the judge busy.
     pub fn pcie(&self) -> Option<&'a PcieTree> {
-        self.facts.pcie.value()
+        const MOST_FUNCTIONS: usize = 2048;
+        const MOST_GPUS: usize = 64;
+        let tree = self.facts.pcie.value()?;
+        let can_be = tree.functions.len() <= MOST_FUNCTIONS && tree.gpus().count() <= MOST_GPUS;
+        can_be.then_some(tree)
     }
 
     /// The node as a whole.

@@ -292,8 +292,8 @@ impl PcieTree {
     }
 }
 
-/// More hops than any tree has: buses are numbered up to 255, and each bridge takes one.
-const MAX_DEPTH: usize = 256;
+/// More hops than any machine has: switches below switches make a dozen.
+const MAX_DEPTH: usize = 32;
 
 impl PciFunction {
     /// Whether a hypervisor made it, so that its link is an invention.

@@ -74,7 +74,7 @@ pub fn too_little_locked_memory(bench: &mut Bench) {
         "the limit on locked memory (RLIMIT_MEMLOCK) is 64 KiB, 131072 bytes were asked for",
     );
     report.shows("raise it to unlimited where the login gets it");
-    report.finds(&["probe-failed node03"]);
+    report.finds(&["differs-from-siblings node03", "probe-failed node03"]);
 }
 
 /// Where linerate would put its agent: each gets a file system of the case's own.

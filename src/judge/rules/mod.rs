@@ -228,6 +228,17 @@ fn in_a_row<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     }
 }
 
+/// Devices or rails in a row, the first few and how many more there are.
+fn listed<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> String {
+    const SHOWN: usize = 8;
+    let all: Vec<T> = all.into_iter().collect();
+    let shown: Vec<&str> = all.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match all.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 /// A finding without a measurement.
 fn plain(
     rule: Rule,

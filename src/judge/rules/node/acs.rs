@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::judge::rules::{About, Said, plain};
+use crate::judge::rules::{About, Said, listed, plain};
 use crate::judge::{NicView, NodeView};
 use crate::model::{
     AcsControl, Evidence, Finding, PciAddress, PciFunction, PcieTree, Rule, Severity,
@@ -17,12 +17,15 @@ pub(super) const ABOUT: About = About {
                they share (/sys/bus/pci/devices/*/config, P2P request and completion redirect). A fault on \
                bare metal where a GPU and a NIC share the switch; a warning where only GPUs do, where \
                translated requests go straight through, or where it is unknown whether the machine is \
-               virtual. Not told in a virtual machine, which needs ACS. Cannot be told without root.",
+               virtual. Not told in a virtual machine, or of GPUs that are given to one, which need ACS. Cannot be told without root.",
     remedy: REMEDY,
 };
 
 const REMEDY: &str = "On bare metal turn ACS off in the BIOS, or at every start with setpci -s BRIDGE ECAP_ACS+6.w=0 for \
                       each of these bridges. Where virtual machines get these devices, leave it on and turn on ATS.";
+
+/// More are virtual functions, or made up.
+const MOST_NICS: usize = 64;
 
 /// How many bridges are listed.
 const SHOWN: usize = 8;
@@ -72,13 +75,15 @@ fn shared<'a>(node: &NodeView<'a>, tree: &'a PcieTree) -> Shared<'a> {
     let gpus: Vec<Device<'_>> = tree
         .gpus()
         .enumerate()
+        // What is given to a virtual machine needs ACS, and is no peer here.
+        .filter(|(_, gpu)| gpu.driver.value().is_none_or(|driver| driver != "vfio-pci"))
         .map(|(index, gpu)| (format!("GPU{index}"), tree.chain(&gpu.address), false))
         .collect();
     let nic = |nic: &NicView<'a>| {
         let chain = tree.chain(nic.pci()?);
         (!chain.is_empty()).then(|| (nic.device.name.clone(), chain, true))
     };
-    let nics: Vec<Device<'_>> = node.nics.iter().filter_map(nic).collect();
+    let nics: Vec<Device<'_>> = node.nics.iter().take(MOST_NICS).filter_map(nic).collect();
     let mut shared = Shared::default();
     for (index, gpu) in gpus.iter().enumerate() {
         for other in gpus[index + 1..].iter().chain(&nics) {
@@ -122,44 +127,42 @@ fn finding(
     shared: &Shared<'_>,
     redirecting: &[(&PciFunction, AcsControl)],
 ) -> Finding {
-    let between_gpu_and_nic = |(bridge, control): &(&PciFunction, AcsControl)| {
-        shared.to_nics.contains(&bridge.address) && !control.direct_translated
-    };
-    let bare = tree.virtual_machine.value() == Some(&false);
-    let severity = match bare && redirecting.iter().any(between_gpu_and_nic) {
-        true => Severity::Fault,
-        false => Severity::Warning,
-    };
     let peers = redirecting
         .iter()
         .filter_map(|(bridge, _)| shared.peers.get(&bridge.address));
     let peers: BTreeSet<&String> = peers.flatten().collect();
-    let list = |names: Vec<String>| match names.len().saturating_sub(SHOWN) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names[..SHOWN].join(", ")),
-    };
-    let bridges = redirecting
-        .iter()
-        .map(|(bridge, _)| bridge.address.to_string())
-        .collect();
+    let bridges = redirecting.iter().map(|(bridge, _)| &bridge.address.0);
     let says = format!(
         "ACS of {} sends what {} exchange up to the root, at {}.",
         node.name,
-        list(peers.into_iter().cloned().collect()),
-        list(bridges)
+        listed(peers),
+        listed(bridges)
     );
-    let evidence = redirecting
-        .iter()
-        .take(SHOWN)
-        .map(|(bridge, control)| evidence(node, bridge, *control));
+    let shown = redirecting.iter().take(SHOWN);
+    let evidence = shown.map(|(bridge, control)| evidence(node, bridge, *control));
     plain(
         Rule::Acs,
-        severity,
+        severity(tree, shared, redirecting),
         node.subject(),
         says,
         evidence.collect(),
         REMEDY,
     )
+}
+
+fn severity(
+    tree: &PcieTree,
+    shared: &Shared<'_>,
+    redirecting: &[(&PciFunction, AcsControl)],
+) -> Severity {
+    let between_gpu_and_nic = |(bridge, control): &(&PciFunction, AcsControl)| {
+        shared.to_nics.contains(&bridge.address) && !control.direct_translated
+    };
+    let bare = tree.virtual_machine.value() == Some(&false);
+    match bare && redirecting.iter().any(between_gpu_and_nic) {
+        true => Severity::Fault,
+        false => Severity::Warning,
+    }
 }
 
 fn evidence(node: &NodeView<'_>, bridge: &PciFunction, control: AcsControl) -> Evidence {
@@ -258,6 +261,12 @@ mod tests {
             tree.virtual_machine = Fact::known(true, "cpuinfo")
         });
         assert_eq!(said(Rule::Acs, &guest), Said::default());
+        let host = with(NIC_PORT, |_, tree| {
+            for gpu in [TwoSockets::GPU0, TwoSockets::GPU1] {
+                at(tree, gpu).driver = Fact::known("vfio-pci".into(), "driver");
+            }
+        });
+        assert_eq!(said(Rule::Acs, &host), Said::default());
         let completions = with(NIC_PORT, |control, _| {
             control.request_redirect = false;
             control.completion_redirect = false;

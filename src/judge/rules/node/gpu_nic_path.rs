@@ -1,13 +1,10 @@
 //! GPUs whose NICs are all behind the interconnect between sockets, while the node has enough of them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use super::layout::{Layout, MOST_NICS, Place, counting, lacking, layout, misplaced};
 use crate::judge::NodeView;
-use crate::judge::rules::{About, Said, plain};
-use crate::model::{
-    Evidence, Fact, Finding, PciAddress, PcieTree, PortState, RdmaDevice, Rule, Severity,
-};
-use crate::topology::{PathClass, Sockets, path_class};
+use crate::judge::rules::{About, Said, listed, plain};
+use crate::model::{Evidence, Finding, Rule, Severity};
+use crate::topology::path_class;
 
 pub(super) const ABOUT: About = About {
     rule: Rule::GpuNicPath,
@@ -28,175 +25,19 @@ const REMEDY: &str = "Move the card to a slot of the socket (best: of the switch
 /// How many devices a finding lists.
 const SHOWN: usize = 8;
 
-/// A GPU or a NIC, and where it is.
-struct Place<'a> {
-    name: String,
-    address: &'a PciAddress,
-    numa: u32,
-    socket: usize,
-}
-
-/// What the node has of both.
-struct Layout<'a> {
-    tree: &'a PcieTree,
-    gpus: Vec<Place<'a>>,
-    /// One function of each card: a card with two ports is in one slot.
-    nics: Vec<Place<'a>>,
-    /// Whether the NICs are all of one model.
-    one_model: bool,
-}
-
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let Some(tree) = node.pcie() else { return };
-    let nics = devices(node);
-    if tree.gpus().next().is_none() || nics.is_empty() {
+    let nics = counting(node);
+    if tree.gpus().next().is_none() || nics.is_empty() || nics.len() > MOST_NICS {
         return;
     }
     match layout(node, tree, &nics) {
-        Ok(layout) => said.findings.extend(
-            lacking(&layout)
-                .into_iter()
-                .map(|socket| finding(node, &layout, socket)),
-        ),
+        Ok(layout) => {
+            let sockets = lacking(&layout).into_iter();
+            let findings = sockets.map(|socket| finding(node, &layout, socket));
+            said.findings.extend(findings);
+        }
         Err(why) => said.cannot_tell(Rule::GpuNicPath, node.subject(), why),
-    }
-}
-
-/// RDMA devices that play a rail or could.
-fn devices<'a>(node: &NodeView<'a>) -> Vec<&'a RdmaDevice> {
-    let all = node
-        .facts
-        .rdma
-        .value()
-        .map_or(&[][..], Vec::as_slice)
-        .iter();
-    let is_up = |device: &RdmaDevice| {
-        let mut states = device.ports.iter().filter_map(|port| port.state.value());
-        states.any(|state| matches!(state, PortState::Active | PortState::ActiveDefer))
-    };
-    let counts = |device: &&RdmaDevice| {
-        is_up(device) || node.nics.iter().any(|nic| nic.device.name == device.name)
-    };
-    all.filter(counts).collect()
-}
-
-fn layout<'a>(
-    node: &NodeView<'a>,
-    tree: &'a PcieTree,
-    nics: &[&'a RdmaDevice],
-) -> Result<Layout<'a>, String> {
-    let numa = |address: &PciAddress| match tree.function(address).map(|f| &f.numa_node) {
-        Some(Fact::Known { value, .. }) => Ok(*value),
-        Some(Fact::Unknown { why }) => Err(format!("the NUMA node of {address} is unknown: {why}")),
-        None => Err(format!("the PCIe tree of the node has no {address}")),
-    };
-    let mut gpus = Vec::new();
-    for (index, gpu) in tree.gpus().enumerate() {
-        gpus.push((format!("GPU{index}"), &gpu.address, numa(&gpu.address)?));
-    }
-    let (mut cards, mut models, mut found) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-    for device in nics {
-        // Software RDMA on a virtual interface is on no card.
-        let Some(address) = device.pci.value() else {
-            continue;
-        };
-        let Some(function) = tree.function(address) else {
-            continue;
-        };
-        models.insert((function.vendor.value(), function.device.value()));
-        let physical = function.physical_function.as_ref().and_then(Fact::value);
-        let card = physical.unwrap_or(address).0.rsplit_once('.');
-        let card = card.map(|(card, _)| card);
-        if cards.insert(card) {
-            found.push((device.name.clone(), address, numa(address)?));
-        }
-    }
-    let several: BTreeSet<u32> = gpus.iter().chain(&found).map(|(.., numa)| *numa).collect();
-    let sockets = match &node.facts.numa {
-        // One NUMA node is one socket, whatever the distances are.
-        _ if several.len() < 2 => None,
-        Fact::Known { value, .. } => Some(Sockets::of(value)),
-        Fact::Unknown { why } => {
-            return Err(format!(
-                "which NUMA nodes are of one socket is unknown: {why}"
-            ));
-        }
-    };
-    let place = |(name, address, numa): (String, &'a PciAddress, u32)| {
-        let socket = match &sockets {
-            Some(sockets) => sockets
-                .socket(numa)
-                .ok_or_else(|| format!("the distances of NUMA node {numa} are unknown"))?,
-            None => 0,
-        };
-        Ok::<_, String>(Place {
-            name,
-            address,
-            numa,
-            socket,
-        })
-    };
-    Ok(Layout {
-        tree,
-        gpus: gpus.into_iter().map(place).collect::<Result<_, _>>()?,
-        nics: found.into_iter().map(place).collect::<Result<_, _>>()?,
-        one_model: models.len() == 1,
-    })
-}
-
-/// How many of these are on each socket.
-fn by_socket(places: &[Place<'_>]) -> BTreeMap<usize, usize> {
-    let mut count = BTreeMap::new();
-    for place in places {
-        *count.entry(place.socket).or_default() += 1;
-    }
-    count
-}
-
-/// The sockets whose GPUs lack NICs that are on another. Platforms with fewer NICs than sockets, or
-/// with NICs for storage too, are built like that.
-fn lacking(layout: &Layout<'_>) -> Vec<usize> {
-    let (gpus, nics) = (by_socket(&layout.gpus), by_socket(&layout.nics));
-    let enough = layout.nics.len() >= gpus.len();
-    // A NIC beside no GPU at all is meant for something else.
-    let beside = nics.keys().all(|socket| gpus.contains_key(socket));
-    let one_each = layout.nics.len() == layout.gpus.len() && layout.one_model && beside;
-    let lacks = |(socket, gpus): (&usize, &usize)| {
-        let own = nics.get(socket).copied().unwrap_or(0);
-        let lacks = (own == 0 && enough) || (own < *gpus && one_each);
-        lacks.then_some(*socket)
-    };
-    gpus.iter().filter_map(lacks).collect()
-}
-
-/// The NIC that is nearest to no GPU of its own: one whose socket has more than its share, and which
-/// is farther from every GPU than the others there.
-fn misplaced<'l, 'a>(layout: &'l Layout<'a>) -> Option<&'l Place<'a>> {
-    let (gpus, nics) = (by_socket(&layout.gpus), by_socket(&layout.nics));
-    let share = |socket: &usize| {
-        let own = gpus.get(socket).copied().unwrap_or(0);
-        (layout.nics.len() * own / layout.gpus.len().max(1)).max(own.min(1))
-    };
-    let too_many =
-        |place: &&Place<'_>| nics.get(&place.socket).copied().unwrap_or(0) > share(&place.socket);
-    let nearest = |place: &Place<'_>| {
-        let classes = layout
-            .gpus
-            .iter()
-            .filter_map(|gpu| path_class(layout.tree, gpu.address, place.address).ok());
-        classes.min()
-    };
-    let mut there: Vec<(Option<PathClass>, &Place<'_>)> = layout
-        .nics
-        .iter()
-        .filter(too_many)
-        .map(|place| (nearest(place), place))
-        .collect();
-    there.sort_by_key(|(class, _)| *class);
-    match there[..] {
-        [(_, only)] => Some(only),
-        [.., (before, _), (last, place)] if last > before => Some(place),
-        _ => None,
     }
 }
 
@@ -236,39 +77,33 @@ fn says(
     gpus: &[&Place<'_>],
     misplaced: Option<&Place<'_>>,
 ) -> String {
-    let own: Vec<_> = layout
-        .nics
-        .iter()
-        .filter(|nic| nic.socket == gpus[0].socket)
-        .collect();
-    let others = layout
-        .nics
-        .iter()
-        .filter(|nic| nic.socket != gpus[0].socket);
-    let (names, elsewhere) = (list(gpus.iter().copied()), list(others));
-    let reach = if gpus.len() == 1 { "reaches" } else { "reach" };
-    let lack = match own.len() {
-        0 => format!("{reach} every NIC only across the interconnect between sockets (SYS)"),
-        count => format!("have {count} NICs on their socket"),
+    let nics = layout.nics.iter();
+    let (own, others): (Vec<_>, Vec<_>) = nics.partition(|nic| nic.socket == gpus[0].socket);
+    let (verb, have) = match gpus.len() {
+        1 => ("reaches", "has"),
+        _ => ("reach", "have"),
+    };
+    let lack = match &own[..] {
+        [] => format!("{verb} every NIC only across the interconnect between sockets (SYS)"),
+        own => format!("{have} only {} on their socket", list(own)),
+    };
+    let (be, another) = match others.len() {
+        1 => ("is", list(&others)),
+        _ => ("are", list(&others)),
     };
     let hint = match misplaced {
-        Some(nic) => format!(" {} is the nearest of no GPU there.", nic.name),
-        None => String::new(),
+        Some(nic) if others.len() > 1 => format!(" Of these {} is near no GPU.", nic.name),
+        _ => String::new(),
     };
-    let at = gpus[0].numa;
+    let (names, at) = (list(gpus), gpus[0].numa);
     format!(
-        "{names} of {} (NUMA node {at}) {lack}; on another are {elsewhere}.{hint}",
+        "{names} of {} (NUMA node {at}) {lack}; {another} {be} on another socket.{hint}",
         node.name
     )
 }
 
-/// `mlx5_0 (NUMA node 0), mlx5_1 (NUMA node 0) and 6 more`
-fn list<'p, 'a: 'p>(places: impl Iterator<Item = &'p Place<'a>>) -> String {
-    let names: Vec<&str> = places.map(|place| &*place.name).collect();
-    match names.len().saturating_sub(SHOWN) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names[..SHOWN].join(", ")),
-    }
+fn list(places: &[&Place<'_>]) -> String {
+    listed(places.iter().map(|place| &place.name))
 }
 
 /// A GPU's row of the matrix.
@@ -306,9 +141,10 @@ fn numa(node: &NodeView<'_>, place: &Place<'_>) -> Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Said, inspect};
+    use crate::judge::inspect;
     use crate::model::NodeFacts;
     use crate::model::testing::pcie::{TwoSockets, numa};
+    use crate::model::{Fact, PciAddress};
 
     /// The node with two sockets, with these of its NICs and GPUs alone.
     fn with(devices: &[&str]) -> NodeFacts {
@@ -350,12 +186,28 @@ mod tests {
         assert_eq!(
             finding.says,
             "GPU1 of node02 (NUMA node 1) reaches every NIC only across the interconnect between \
-             sockets (SYS); on another are mlx5_0, mlx5_1. mlx5_1 is the nearest of no GPU there."
+             sockets (SYS); mlx5_0, mlx5_1 are on another socket. Of these mlx5_1 is near no GPU."
         );
         assert_eq!(
             finding.evidence[0].saw,
             "GPU1 (0000:c5:00.0): NUMA node 1; mlx5_0 SYS, mlx5_1 SYS"
         );
+    }
+
+    #[test]
+    fn it_is_known_of_software_rdma_in_a_guest_that_is_shown_its_sockets() {
+        let mut facts = with(&[GPU0, GPU2, NIC0, NIC1]);
+        if let Fact::Known { value, .. } = &mut facts.pcie {
+            value.virtual_machine = Fact::known(true, "/proc/cpuinfo");
+        }
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            for device in value {
+                device.software = Some(crate::model::SoftwareRdma::Rxe);
+            }
+        }
+        let said = said(&facts);
+        assert_eq!(said.findings.len(), 1, "{said:#?}");
+        assert_eq!(said.findings[0].subject.to_string(), "mlx5_1 of node02");
     }
 
     #[test]
@@ -432,7 +284,9 @@ mod tests {
         let found = said(&facts);
         assert_eq!(found.findings.len(), 1, "{found:#?}");
         assert!(
-            found.findings[0].says.contains("have 1 NICs"),
+            found.findings[0]
+                .says
+                .contains("have only mlx5_9 on their socket"),
             "{}",
             found.findings[0].says
         );

@@ -1,7 +1,7 @@
 //! An IOMMU that translates every address of NICs and GPUs.
 
 use crate::judge::NodeView;
-use crate::judge::rules::{About, Said, plain};
+use crate::judge::rules::{About, Said, listed, plain};
 use crate::model::{Evidence, Iommu, PciAddress, PcieTree, Rule, Severity};
 
 pub(super) const ABOUT: About = About {
@@ -27,9 +27,9 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     if !hardware || tree.virtual_machine.value() != Some(&false) {
         return;
     }
-    let found: Vec<_> = devices(node, tree)
-        .into_iter()
-        .filter_map(|(name, address)| Some((name, address, translates(tree, address)?)))
+    let devices = devices(node, tree).into_iter();
+    let found: Vec<_> = devices
+        .filter_map(|(name, address)| Some((name, translates(tree, address)?)))
         .collect();
     if found.is_empty() {
         return;
@@ -38,18 +38,11 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
         Some(_) => Severity::Warning,
         None => Severity::Note,
     };
-    let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
-    let names = match names.len().saturating_sub(SHOWN) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names[..SHOWN].join(", ")),
+    let names = listed(found.iter().map(|(name, ..)| name));
+    let evidence = |(name, (kind, from)): &(String, (&str, &str))| Evidence {
+        saw: format!("IOMMU group of {name}: {kind}"),
+        from: format!("{}: {from}", node.name),
     };
-    let evidence = found
-        .iter()
-        .take(SHOWN)
-        .map(|(name, _, (kind, from))| Evidence {
-            saw: format!("IOMMU group of {name}: {kind}"),
-            from: format!("{}: {from}", node.name),
-        });
     said.findings.push(plain(
         Rule::IommuTranslating,
         severity,
@@ -58,7 +51,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
             "The IOMMU of {} translates the addresses of {names}.",
             node.name
         ),
-        evidence.collect(),
+        found.iter().take(SHOWN).map(evidence).collect(),
         REMEDY,
     ));
 }

@@ -17,6 +17,7 @@ mod gpu_pcie_width;
 mod gpudirect_off;
 pub(super) mod hca_prefix;
 mod iommu_translating;
+mod layout;
 mod link_flapping;
 mod lossy_roce;
 mod memlock;

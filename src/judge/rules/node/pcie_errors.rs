@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::judge::rules::{About, Said, plain};
+use crate::judge::rules::{About, Said, listed, plain};
 use crate::judge::{NicView, NodeView};
 use crate::model::{
     Evidence, Finding, PciAddress, PciFunction, PcieErrors, PcieTree, Rule, Severity, Subject,
@@ -134,7 +134,7 @@ fn finding(node: &NodeView<'_>, function: &PciFunction, way: &Way<'_, '_>, what:
         subject,
         format!(
             "{address} of {name}, on the way of {}, counted {what} since the system started.",
-            served.join(", ")
+            listed(served)
         ),
         vec![Evidence {
             saw: what.to_owned(),

@@ -2,7 +2,9 @@
 
 use crate::judge::rules::{About, Said, plain};
 use crate::judge::{NicView, NodeView};
-use crate::model::{DeviceControl, Evidence, Fact, Gbps, PciFunction, PcieTree, Rule, Severity};
+use crate::model::{
+    DeviceControl, Evidence, Fact, Finding, Gbps, PciFunction, PcieTree, Rule, Severity,
+};
 
 pub(super) const ABOUT: About = About {
     rule: Rule::RelaxedOrdering,
@@ -37,39 +39,46 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
         if nic.device.software.is_some() || line < FAST || !below_amd(tree, nic) {
             continue;
         }
-        let Some((function, control)) = control(tree, nic) else {
-            continue;
-        };
-        if let Fact::Known { value, from } = control
+        if let Some((function, Fact::Known { value, from })) = control(tree, nic)
             && !value.relaxed_ordering
         {
-            let severity = match line >= AFFECTED {
-                true => Severity::Warning,
-                false => Severity::Note,
-            };
-            said.findings.push(plain(
-                Rule::RelaxedOrdering,
-                severity,
-                nic.subject(None),
-                format!(
-                    "{} may not relax the order of its writes, at a line rate of {line} below an AMD root port; \
-                     a comparison with and without has not been made.",
-                    nic.in_words()
+            let evidence = Evidence {
+                saw: format!(
+                    "Device Control of {}: relaxed ordering off",
+                    function.address
                 ),
-                vec![Evidence {
-                    saw: format!("Device Control of {}: relaxed ordering off", function.address),
-                    from: format!("{}: {from}", node.name),
-                }],
-                REMEDY,
-            ));
+                from: format!("{}: {from}", node.name),
+            };
+            said.findings.push(finding(nic, line, evidence));
         }
     }
 }
 
+fn finding(nic: &NicView<'_>, line: Gbps, evidence: Evidence) -> Finding {
+    let severity = match line >= AFFECTED {
+        true => Severity::Warning,
+        false => Severity::Note,
+    };
+    let says = format!(
+        "{} may not relax the order of its writes, at a line rate of {line} below an AMD root port; \
+         a comparison with and without has not been made.",
+        nic.in_words()
+    );
+    let subject = nic.subject(None);
+    plain(
+        Rule::RelaxedOrdering,
+        severity,
+        subject,
+        says,
+        vec![evidence],
+        REMEDY,
+    )
+}
+
 fn below_amd(tree: &PcieTree, nic: &NicView<'_>) -> bool {
     let chain = nic.pci().map(|pci| tree.chain(pci)).unwrap_or_default();
-    // Without a bridge above, the last is the NIC itself.
-    chain.len() > 1 && chain.last().and_then(|root| root.vendor.value()) == Some(&VENDOR_AMD)
+    let root_port = chain.last().and_then(|port| port.vendor.value());
+    root_port == Some(&VENDOR_AMD)
 }
 
 /// That of the physical function: a virtual one's bits are reserved (SR-IOV specification, 3.5.4).

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::judge::cause::{evidence, limit};
-use crate::judge::rules::{About, Said, plain};
+use crate::judge::rules::{About, Said, listed, plain};
 use crate::judge::{NicView, NodeView};
 use crate::model::{Finding, Gbps, PcieTree, Rule, Severity};
 use crate::topology::PcieLimit;
@@ -43,60 +43,66 @@ fn cards<'n, 'a>(node: &'n NodeView<'a>) -> BTreeMap<&'a str, Vec<&'n NicView<'a
 }
 
 fn shared(node: &NodeView<'_>, tree: &PcieTree, nics: &[&NicView<'_>]) -> Option<Finding> {
-    let limits: Vec<PcieLimit> = nics
-        .iter()
-        .map(|nic| limit(tree, nic.device))
-        .collect::<Option<_>>()?;
-    let is_virtual = |nic: &&&NicView<'_>| {
-        let function = nic.pci().and_then(|pci| tree.function(pci));
-        function.is_some_and(|function| function.physical_function.is_some())
-    };
     // Virtual functions share a port, and so its line.
-    if nics.iter().any(|nic| is_virtual(&nic)) {
+    if nics.iter().any(|nic| is_virtual(tree, nic)) {
         return None;
     }
-    let lines: Vec<Gbps> = nics
-        .iter()
-        .map(|nic| nic.line.value().copied())
-        .collect::<Option<_>>()?;
-    let sum = Gbps(lines.iter().map(|line| line.0).sum());
+    let limits = nics.iter().map(|nic| limit(tree, nic.device));
+    let limits: Vec<PcieLimit> = limits.collect::<Option<_>>()?;
+    let lines = nics.iter().map(|nic| nic.line.value().copied());
+    let lines: Vec<Gbps> = lines.collect::<Option<_>>()?;
     let tightest = limits
         .iter()
         .min_by(|a, b| most(a).0.total_cmp(&most(b).0))?;
-    let most = most(tightest);
-    let share = most.share_of(sum)?;
+    let sum = Gbps(lines.iter().map(|line| line.0).sum());
+    let share = most(tightest).share_of(sum)?;
     // A link that does not carry even one of them is told as that.
-    let carries_each = lines.iter().all(|line| *line <= most);
-    if share >= ENOUGH || !carries_each {
-        return None;
-    }
-    let plays = nics.iter().all(|nic| nic.rail.is_some());
-    let names: Vec<_> = nics.iter().map(|nic| nic.id.device.clone()).collect();
+    let carries_each = lines.iter().all(|line| *line <= most(tightest));
+    (share < ENOUGH && carries_each).then(|| finding(node, nics, tightest, sum, share))
+}
+
+fn is_virtual(tree: &PcieTree, nic: &NicView<'_>) -> bool {
+    let function = nic.pci().and_then(|pci| tree.function(pci));
+    function.is_some_and(|function| function.physical_function.is_some())
+}
+
+fn finding(
+    node: &NodeView<'_>,
+    nics: &[&NicView<'_>],
+    tightest: &PcieLimit,
+    sum: Gbps,
+    share: f64,
+) -> Finding {
+    let name = |nic: &&NicView<'_>| match nic.id.port {
+        1 => nic.id.device.clone(),
+        port => format!("{} port {port}", nic.id.device),
+    };
     let says = format!(
-        "{} of {} share one PCIe link, which carries {most} of the {sum} that they have together.",
-        names.join(", "),
-        node.name
+        "{} of {} share one PCIe link, which carries {} of the {sum} that they have together.",
+        listed(nics.iter().map(name)),
+        node.name,
+        most(tightest)
     );
-    let severity = if plays {
-        Severity::Warning
-    } else {
-        Severity::Note
+    let severity = match nics.iter().all(|nic| nic.rail.is_some()) {
+        true => Severity::Warning,
+        false => Severity::Note,
     };
     let evidence = vec![evidence(&tightest.narrowest, &nics[0].id)];
+    let subject = node.subject();
     let finding = plain(
         Rule::TwoFunctions,
         severity,
-        node.subject(),
+        subject,
         says,
         evidence,
         REMEDY,
     );
-    Some(Finding {
+    Finding {
         expected: Some(sum),
         expected_from: Some("the sum of their line rates".to_owned()),
         ratio: Some(share),
         ..finding
-    })
+    }
 }
 
 fn most(limit: &PcieLimit) -> Gbps {

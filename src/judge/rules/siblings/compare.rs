@@ -81,16 +81,13 @@ pub(super) struct Majority<'n, 'a> {
     pub of: usize,
 }
 
-/// Fewer have no majority that proves anything: of two that differ, either may be the odd one.
-const ENOUGH: usize = 3;
-
 struct Known<'n, 'a> {
     node: &'n NodeView<'a>,
     nic: Option<&'n NicView<'a>>,
     seen: Seen,
 }
 
-/// Everything in which a node differs from more than half of at least three. In the order of rails,
+/// Everything in which a node differs from more than half of those that have it. In the order of rails,
 /// then of `nodes`.
 pub(super) fn odd<'n, 'a>(property: &Property, nodes: &[&'n NodeView<'a>]) -> Vec<Odd<'n, 'a>> {
     let mut groups: BTreeMap<(Option<Rail>, String), Vec<Known<'n, 'a>>> = BTreeMap::new();
@@ -140,7 +137,8 @@ fn majority<'n, 'a>(group: &[Known<'n, 'a>]) -> Option<Majority<'n, 'a>> {
         by_value.entry(&known.seen.value).or_default().push(known);
     }
     let most = by_value.into_values().max_by_key(Vec::len)?;
-    let proves = group.len() >= ENOUGH && 2 * most.len() > group.len();
+    // Of two that differ, either may be the odd one: only from three on does anybody stand alone.
+    let proves = 2 * most.len() > group.len();
     proves.then(|| Majority {
         seen: most[0].seen.clone(),
         nodes: most.iter().map(|known| known.node).collect(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::compare::{Majority, Odd, Property, odd};
 use super::properties::PROPERTIES;
 use crate::judge::NodeView;
-use crate::judge::rules::{About, Said, plain};
+use crate::judge::rules::{About, Said, listed, plain};
 use crate::model::{Evidence, Finding, NodeName, Rule, Subject};
 
 pub(super) const ABOUT: About = About {
@@ -20,7 +20,7 @@ pub(super) const ABOUT: About = About {
     remedy: "Make the node like its siblings, or all of them like it.",
 };
 
-/// How many NICs of a node are shown as evidence, and how many rails are listed.
+/// How many NICs of a node are shown as evidence.
 const SHOWN: usize = 4;
 
 pub(super) fn check(nodes: &[NodeView<'_>], said: &mut Said) {
@@ -138,14 +138,10 @@ fn says(property: &Property, odds: &[Odd<'_, '_>]) -> String {
 }
 
 fn rails(odds: &[Odd<'_, '_>]) -> String {
-    let all: Vec<String> = odds
-        .iter()
-        .filter_map(|odd| Some(odd.nic?.rail?.to_string()))
-        .collect();
-    match all.len().saturating_sub(SHOWN) {
-        0 => all.join(", "),
-        more => format!("{} and {more} more", all[..SHOWN].join(", ")),
-    }
+    listed(
+        odds.iter()
+            .filter_map(|odd| Some(odd.nic?.rail?.to_string())),
+    )
 }
 
 /// `4 of 5 nodes have 4096`

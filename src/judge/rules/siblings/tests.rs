@@ -247,6 +247,41 @@ fn without_a_majority_nothing_is_said() {
     );
 }
 
+#[test]
+fn what_is_told_of_one_nic_is_not_told_of_another() {
+    let judgement = judged(5, |number, facts| {
+        healthy(number, facts);
+        if number == 1 {
+            let five = (LinkSpeed::Gen5, 16);
+            for function in functions(facts) {
+                match &*function.address.0 {
+                    // Trained down: another rule names it, and gets the comparison.
+                    TwoSockets::NIC4 => function.link = link((LinkSpeed::Gen5, 8), five),
+                    // A lesser card: nothing is wrong with its link.
+                    TwoSockets::NIC0 => {
+                        function.link = link((LinkSpeed::Gen4, 16), (LinkSpeed::Gen4, 16));
+                    }
+                    _ => {}
+                }
+            }
+            for device in rdma(facts) {
+                device.ports[0].rate = Fact::known(Gbps(200.0), "rate");
+            }
+        }
+    });
+    let links: Vec<_> = judgement
+        .findings
+        .iter()
+        .filter(|f| f.says.contains("PCIe link"))
+        .map(|f| (f.rule, f.subject.to_string(), f.evidence.len()))
+        .collect();
+    let expected = [
+        (Rule::DiffersFromSiblings, "mlx5_0 of node02".to_owned(), 2),
+        (Rule::PcieLink, "mlx5_1 of node02".to_owned(), 3),
+    ];
+    assert_eq!(links, expected);
+}
+
 /// Only socket 0 has NICs, which is odd where the siblings have one on each.
 fn wrong_socket(facts: &mut NodeFacts) {
     rdma(facts)[1].pci = Fact::known(PciAddress(TwoSockets::NIC1.into()), "device");
@@ -288,6 +323,19 @@ fn a_nic_on_the_wrong_socket_is_a_fault_where_siblings_have_it_better() {
         all.findings
     );
     assert_eq!(all.findings.len(), 3);
+}
+
+#[test]
+fn a_tree_larger_than_any_machines_is_left_alone() {
+    let judgement = judged(3, |number, facts| {
+        healthy(number, facts);
+        if number == 1 {
+            let gpu = functions(facts).iter().find(|f| f.role == PciRole::Gpu);
+            let gpu = gpu.unwrap().clone();
+            functions(facts).extend(std::iter::repeat_n(gpu, 65));
+        }
+    });
+    assert!(judgement.findings.is_empty(), "{:#?}", judgement.findings);
 }
 
 proptest! {
