@@ -202,8 +202,8 @@ fn settings(nodes: usize) -> RunSettings {
 
 /// Short waits: the fake nodes answer at once or never.
 const LIMITS: Limits = Limits {
-    step: Duration::from_millis(300),
-    silence: Duration::from_millis(300),
+    step: Duration::from_millis(1500),
+    silence: Duration::from_millis(1500),
 };
 
 fn run(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> (Ledger, Judgement, Vec<Event>) {
