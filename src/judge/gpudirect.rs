@@ -25,8 +25,8 @@ const INTEGRATED: [&str; 6] = ["GB10]", "GB20B", "Tegra", "Orin", "Xavier", "Tho
 const CONSUMER: [&str; 7] = ["GeForce", "TITAN", "NVS ", "Mobile", "Max-Q", "GRID", " MX"];
 const WORKSTATION: [&str; 6] = ["Quadro", "RTX", "[T400", "[T600", "[T1000", "[T500"];
 const AMD_ACCELERATOR: [&str; 2] = ["Instinct", "Aqua Vanjaram"];
-/// GB10, which the repository may not know yet.
-const GB10: [u16; 2] = [0x2e12, 0x2e2a];
+/// GB10, the GPU of DGX Spark, which the repository may not know yet.
+const GB10: u16 = 0x2e12;
 
 /// Judges by the name that the PCI ID Repository has for it. What it does not know is new, and new
 /// functions of NVIDIA's with class "GPU" that somebody puts beside fabric NICs are accelerators.
@@ -41,7 +41,7 @@ pub fn gpu_kind(gpu: &PciFunction) -> GpuKind {
         // Nearly every AMD processor has graphics: only what is named counts.
         VENDOR_AMD_GPU if has(&AMD_ACCELERATOR) => GpuKind::Accelerator,
         VENDOR_AMD_GPU => GpuKind::Consumer,
-        VENDOR_NVIDIA if GB10.contains(device) || has(&INTEGRATED) => GpuKind::Integrated,
+        VENDOR_NVIDIA if *device == GB10 || has(&INTEGRATED) => GpuKind::Integrated,
         VENDOR_NVIDIA if has(&CONSUMER) => GpuKind::Consumer,
         VENDOR_NVIDIA if has(&WORKSTATION) => GpuKind::Workstation,
         VENDOR_NVIDIA => GpuKind::Accelerator,

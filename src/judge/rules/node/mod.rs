@@ -1,6 +1,7 @@
 //! Rules that look at the facts of one node: they need no traffic, and `inspect` has them too.
 
 mod bar1_small;
+mod cma_zero;
 mod cpu_governor;
 mod device_access;
 mod gpu_errors;
@@ -53,6 +54,10 @@ pub(super) const RULES: &[NodeRule] = &[
     NodeRule {
         about: &[gpu_errors::ABOUT],
         check: gpu_errors::check,
+    },
+    NodeRule {
+        about: &[cma_zero::ABOUT],
+        check: cma_zero::check,
     },
     NodeRule {
         about: &[device_access::ABOUT],
