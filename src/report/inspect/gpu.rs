@@ -59,10 +59,24 @@ pub(super) fn known_to_its_driver(
             .add("use", &gpu.busy_percent, |busy| format!("{busy} % busy"))
             .add("UUID", &gpu.uuid, Clone::clone);
     }
+    // The kernel's driver knows less, and answers without the library.
+    let listed = facts.gpu.nvidia_gpus.value().map_or(&[][..], Vec::as_slice);
+    if let Some(gpu) = listed.iter().find(|gpu| gpu.address == *address)
+        && facts.gpu.nvml.value().is_none()
+    {
+        summary
+            .add("model", &gpu.model, Clone::clone)
+            .add("UUID", &gpu.uuid, Clone::clone);
+    }
     let amd = facts.gpu.amd.value().map_or(&[][..], Vec::as_slice);
     if let Some(gpu) = amd.iter().find(|gpu| gpu.address == *address) {
         summary
             .add("memory", &gpu.memory, |memory| format!("memory {memory}"))
+            .add("target", &gpu.target, Clone::clone)
+            .add("compute", &gpu.compute_nodes, |nodes| match nodes {
+                1 => "whole".to_owned(),
+                nodes => format!("{nodes} compute nodes"),
+            })
             .add("id", &gpu.unique_id, |id| format!("id {id}"));
     }
     match summary.known.is_empty() && summary.unknown.is_empty() {
