@@ -5,7 +5,6 @@ use std::fmt;
 use crate::model::{
     Fact, NodeFacts, PciFunction, RdmaDevice, VENDOR_AMD_GPU, VENDOR_NVIDIA, is_treacherous,
 };
-use crate::topology::{PathClass, path_class};
 
 /// What a GPU is to GPUDirect RDMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,9 +87,11 @@ pub struct GpuPair<'a> {
     pub way: Result<GpuWay, String>,
     /// Whether dma-buf is known to be a way, also beside peer memory.
     pub has_dmabuf: bool,
-    /// What lies between them, or why that is unknown.
-    pub class: Result<PathClass, String>,
 }
+
+/// More GPUs and RDMA devices than sit in a node: a node may send any number.
+const MAX_GPUS: usize = 64;
+const MAX_NICS: usize = 256;
 
 /// Every pair of a GPU that is capable of it and an RDMA device. What a virtual machine was given
 /// (vfio-pci) is not the node's to use.
@@ -105,20 +106,17 @@ pub fn gpu_pairs<'a>(facts: &'a NodeFacts) -> Vec<GpuPair<'a>> {
         matches!(kind, GpuKind::Accelerator | GpuKind::Workstation) && !given_away(gpu)
     };
     let gpus = tree.gpus().enumerate().filter(|(_, gpu)| capable(gpu));
-    gpus.flat_map(|(index, gpu)| {
-        nics.iter().map(move |nic| GpuPair {
-            gpu_name: format!("GPU{index}"),
-            gpu,
-            nic,
-            way: way(facts, gpu, nic),
-            has_dmabuf: matches!(dmabuf(facts, gpu, nic), Part::Yes(_)),
-            class: match nic.pci.value() {
-                Some(at) => path_class(tree, &gpu.address, at),
-                None => Err(format!("the PCI function of {} is unknown", nic.name)),
-            },
+    gpus.take(MAX_GPUS)
+        .flat_map(|(index, gpu)| {
+            nics.iter().take(MAX_NICS).map(move |nic| GpuPair {
+                gpu_name: format!("GPU{index}"),
+                gpu,
+                nic,
+                way: way(facts, gpu, nic),
+                has_dmabuf: matches!(dmabuf(facts, gpu, nic), Part::Yes(_)),
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 /// How `nic` reaches the memory of `gpu`.
@@ -323,6 +321,19 @@ mod tests {
         facts.host.modules = Fact::default();
         assert!(of(&facts).is_err());
         assert!(of(&TwoSockets::facts()).is_err());
+    }
+
+    #[test]
+    fn a_node_with_any_number_of_devices_is_judged_in_time() {
+        let mut facts = without_gpudirect();
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            *value = vec![value[0].clone(); 1000];
+        }
+        if let Fact::Known { value, .. } = &mut facts.pcie {
+            let gpu = value.gpus().next().unwrap().clone();
+            value.functions.extend(vec![gpu; 1000]);
+        }
+        assert_eq!(gpu_pairs(&facts).len(), MAX_GPUS * MAX_NICS);
     }
 
     #[test]

@@ -116,10 +116,10 @@ fn remedy(without: &[&GpuPair<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::inspect;
     use crate::judge::rules::node::testing::{all, only, without_gpudirect};
+    use crate::judge::{inspect, judge};
     use crate::model::testing::facts;
-    use crate::model::{NodeFacts, NodeName, SoftwareRdma};
+    use crate::model::{Event, NodeFacts, NodeName, NvidiaDriver, SoftwareRdma};
 
     fn off(facts: &NodeFacts) -> Option<Finding> {
         only(facts, Rule::GpuDirectOff)
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn dma_buf_alone_is_enough() {
         let mut facts = without_gpudirect();
-        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| crate::model::NvidiaDriver {
+        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| NvidiaDriver {
             open: true,
             ..driver
         });
@@ -204,9 +204,36 @@ mod tests {
     }
 
     #[test]
+    fn in_a_run_every_rail_counts() {
+        use crate::ledger::testing::{events, ledger};
+        let mut events = events(3, 2, &|_, _, _| Some(391.0));
+        for event in &mut events {
+            if let Event::NodeSurveyed { node, facts } = event {
+                let gpus = without_gpudirect();
+                (facts.pcie, facts.host, facts.gpudirect) = (gpus.pcie, gpus.host, gpus.gpudirect);
+                facts.gpu.nvidia = gpus.gpu.nvidia.map(|driver| NvidiaDriver {
+                    open: true,
+                    ..driver
+                });
+                if let (Fact::Known { value, .. }, "node02") = (&mut facts.rdma, node.0.as_str()) {
+                    value[1].dmabuf = Fact::known(false, "ibv_reg_dmabuf_mr");
+                }
+            }
+        }
+        let mut found = judge(&ledger(&events)).findings;
+        found.retain(|finding| finding.rule == Rule::GpuDirectOff);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert_eq!(
+            found[0].says,
+            "GPUDirect RDMA is partly off on node02: what mlx5_1 and GPU0, GPU1, GPU2 exchange is copied through \
+             host memory: nvidia_peermem is not loaded, and the driver of the NIC takes no dma-buf."
+        );
+    }
+
+    #[test]
     fn a_nic_for_something_else_is_no_reason_for_alarm() {
         let mut facts = without_gpudirect();
-        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| crate::model::NvidiaDriver {
+        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| NvidiaDriver {
             open: true,
             ..driver
         });
