@@ -15,8 +15,8 @@ pub(super) const ABOUT: About = About {
     remedy: REMEDY,
 };
 
-const REMEDY: &str = "Use a kernel that is built with CMA, such as NVIDIA's for DGX OS, or reserve an area with the kernel's \
-                      argument cma=.";
+const REMEDY: &str = "Use a kernel that is built with CMA, such as NVIDIA's for DGX OS, or reserve an area with \
+                      the kernel's argument cma=.";
 
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let cma = &node.facts.host.cma_total;

@@ -9,8 +9,8 @@ pub(super) const ABOUT: About = About {
     rule: Rule::GpuErrors,
     means: "NVIDIA's driver logged an error of a GPU since boot (Xid) that points at the hardware, its memory or its \
             links, and not at an application. Such a GPU is slow or fails under load, and a collective waits for it.",
-    detected: "\"NVRM: Xid\" in the kernel's log (/dev/kmsg) with one of the numbers 48, 62, 64, 74, 79, 95, 119, 120 and \
-               140; others, such as 13 and 31, are an application's. Nothing is said where the log may not be read.",
+    detected: "\"NVRM: Xid\" in the kernel's log (/dev/kmsg) with one of the numbers 48, 62, 64, 74, 79, 95, 119, 120 \
+               and 140; others, such as 13 and 31, are an application's. Nothing is said where the log may not be read.",
     remedy: REMEDY,
 };
 

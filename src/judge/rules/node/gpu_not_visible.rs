@@ -15,8 +15,8 @@ pub(super) const ABOUT: About = About {
     remedy: REMEDY,
 };
 
-const REMEDY: &str = "Look at the kernel's log for \"NVRM: Xid\" (79: fallen off the bus) and for RmInitAdapter, then reset \
-                      or reboot; a GPU that does not return wants reseating or replacement.";
+const REMEDY: &str = "Look at the kernel's log for \"NVRM: Xid\" (79: fallen off the bus) and for RmInitAdapter, then \
+                      reset or reboot; a GPU that does not return wants reseating or replacement.";
 
 /// More GPUs than sit in a node, which may send any number.
 const MAX_GPUS: usize = 64;

@@ -66,11 +66,11 @@ fn finding(node: &NodeView<'_>, all: &[GpuPair<'_>], without: &[&GpuPair<'_>]) -
         severity,
         node.subject(),
         format!(
-            "GPUDirect RDMA is {share} on {}: what {nics} and {gpus} exchange is copied through host memory: {why}.",
+            "GPUDirect RDMA is {share} on {}: data between {gpus} and {nics} is copied through host memory, as {why}.",
             node.name
         ),
         evidence(node, without),
-        remedy(without),
+        remedy(node, without),
     )
 }
 
@@ -99,14 +99,15 @@ fn evidence(node: &NodeView<'_>, without: &[&GpuPair<'_>]) -> Vec<Evidence> {
     evidence
 }
 
-fn remedy(without: &[&GpuPair<'_>]) -> String {
+fn remedy(node: &NodeView<'_>, without: &[&GpuPair<'_>]) -> String {
+    let facts = node.facts;
     let amd = |pair: &&GpuPair<'_>| pair.gpu.vendor.value() == Some(&VENDOR_AMD_GPU);
-    let no_driver = |pair: &&GpuPair<'_>| matches!(&pair.way, Ok(GpuWay::None { dmabuf, .. }) if dmabuf.contains("driver is not loaded"));
+    let no_driver = facts.gpu.nvidia.value().is_none() && facts.host.module("nvidia").is_none();
     if without.iter().all(amd) {
         "Use the amdgpu driver of ROCm with an ib_core that has peer memory, or a kernel and NIC driver that know \
          dma-buf (CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY)."
             .to_owned()
-    } else if without.iter().any(no_driver) {
+    } else if no_driver {
         format!("Load NVIDIA's driver first. {}", ABOUT.remedy)
     } else {
         ABOUT.remedy.to_owned()
@@ -131,9 +132,9 @@ mod tests {
         assert_eq!(finding.severity, Severity::Fault);
         assert_eq!(
             finding.says,
-            "GPUDirect RDMA is off on node017: what mlx5_0, mlx5_1, mlx5_2, mlx5_3 and 1 more and GPU0, GPU1, \
-             GPU2 exchange is copied through host memory: nvidia_peermem is not loaded, and NVIDIA's driver \
-             550.54.15 is the proprietary one, which exports no dma-buf."
+            "GPUDirect RDMA is off on node017: data between GPU0, GPU1, GPU2 and mlx5_0, mlx5_1, mlx5_2, mlx5_3 and \
+             1 more is copied through host memory, as nvidia_peermem is not loaded, and NVIDIA's driver 550.54.15 \
+             is the proprietary one, which exports no dma-buf."
         );
         assert_eq!(finding.evidence.len(), 3);
         assert!(finding.remedy.starts_with("Load nvidia-peermem"));
@@ -225,8 +226,8 @@ mod tests {
         assert_eq!(found.len(), 1, "{found:#?}");
         assert_eq!(
             found[0].says,
-            "GPUDirect RDMA is partly off on node02: what mlx5_1 and GPU0, GPU1, GPU2 exchange is copied through \
-             host memory: nvidia_peermem is not loaded, and the driver of the NIC takes no dma-buf."
+            "GPUDirect RDMA is partly off on node02: data between GPU0, GPU1, GPU2 and mlx5_1 is copied through \
+             host memory, as nvidia_peermem is not loaded, and the driver of the NIC takes no dma-buf."
         );
     }
 
