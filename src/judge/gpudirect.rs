@@ -128,14 +128,20 @@ fn way(facts: &NodeFacts, gpu: &PciFunction, nic: &RdmaDevice) -> Result<GpuWay,
     match (peermem, dmabuf) {
         (Part::Yes(client), _) => Ok(GpuWay::Peermem(client)),
         (_, Part::Yes(_)) => Ok(GpuWay::Dmabuf),
-        // Amazon's driver has an interface of its own to GPUs' drivers.
+        // Amazon's driver has an interface of its own to NVIDIA's.
+        _ if has_efa_peer(gpu, nic) => Ok(GpuWay::Peermem("efa".into())),
         _ if nic.driver.value().is_some_and(|driver| driver == "efa") => Err(format!(
-            "{} is an EFA, whose driver has a way of its own",
+            "{} is an EFA, whose driver does not say whether it found that of the GPU",
             nic.name
         )),
         (Part::No(peermem), Part::No(dmabuf)) => Ok(GpuWay::None { peermem, dmabuf }),
         (Part::Unknown(why), _) | (_, Part::Unknown(why)) => Err(why),
     }
+}
+
+fn has_efa_peer(gpu: &PciFunction, nic: &RdmaDevice) -> bool {
+    let peer = nic.efa_peer.as_ref().and_then(Fact::value);
+    gpu.vendor.value() == Some(&VENDOR_NVIDIA) && peer.is_some_and(|p| p.starts_with("NVIDIA"))
 }
 
 /// One of the two ways.
@@ -345,6 +351,10 @@ mod tests {
                 .for_each(|nic| nic.driver = Fact::known("efa".into(), "driver"));
         }
         assert!(of(&facts).unwrap_err().contains("EFA"));
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            value[0].efa_peer = Some(Fact::known("NVIDIA peermem".into(), "p2p"));
+        }
+        assert_eq!(of(&facts), Ok(GpuWay::Peermem("efa".into())));
     }
 
     #[test]

@@ -464,6 +464,18 @@ fn a_snapshot_never_asks_the_machine_it_is_read_on() {
 }
 
 #[test]
+fn an_efa_says_whose_memory_it_reaches() {
+    let tree = mlx5(NDR);
+    assert_eq!(only_device(survey_of(&tree, &[])).efa_peer, None);
+    let tree = Tree::new();
+    tree.function(MLX5, "efa", "1\n")
+        .device("efa_0", Some(MLX5), &[])
+        .file(&format!("sys/devices/{MLX5}/p2p"), "NVIDIA\n");
+    let peer = only_device(survey_of(&tree, &[])).efa_peer.unwrap();
+    assert_eq!(peer.value().unwrap(), "NVIDIA");
+}
+
+#[test]
 fn devices_are_asked_for_dma_buf_where_there_is_a_gpu() {
     let tree = mlx5(NDR);
     tree.link(
