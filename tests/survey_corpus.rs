@@ -387,3 +387,56 @@ fn machines_without_rdma_say_so() {
         assert!(why.contains("sys/class/infiniband"), "{why}");
     }
 }
+
+/// Of a copy of /sys nothing is said that only the system could tell, and of healthy machines nothing.
+fn assert_silent(archive: &str, facts: &NodeFacts) {
+    let said = inspect(&NodeName::from("node"), facts);
+    assert!(said.findings.is_empty(), "{archive}: {:#?}", said.findings);
+    assert!(
+        said.cannot_tell.is_empty(),
+        "{archive}: {:#?}",
+        said.cannot_tell
+    );
+}
+
+#[test]
+fn the_processors_of_a_gb10_and_a_desktop_with_an_amd_gpu() {
+    let Some(corpus) = corpus("the_processors_of_a_gb10_and_a_desktop_with_an_amd_gpu") else {
+        return;
+    };
+    let whole = |archive: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let tar = Command::new("tar")
+            .arg("-xf")
+            .arg(corpus.join("sysfs").join(archive))
+            .arg("-C")
+            .arg(dir.path())
+            .status();
+        assert!(tar.unwrap().success(), "{archive}");
+        dir
+    };
+    let dir = whole("hwloc/nvidia-dgx-gb10.tar.bz2");
+    let facts = read(&dir.path().join("nvidia-dgx-gb10"));
+    let host = &facts.host;
+    assert_eq!(host.cpus_online.value(), Some(&20));
+    let scaling = host.scaling.value().unwrap();
+    assert_eq!(scaling.driver.value().unwrap(), "cppc_cpufreq");
+    assert_eq!(scaling.governors["performance"], 20);
+    let numa = facts.numa.value().unwrap();
+    assert_eq!(numa[0].cpus.value().unwrap(), "0-19");
+    let arguments = host.kernel_arguments.value().unwrap();
+    assert_eq!(arguments, &["iommu.passthrough=0", "pci=pcie_bus_safe"]);
+    // What the copy lacks is unknown, and not none.
+    assert!(host.modules.why_unknown().is_some());
+    assert!(facts.gpudirect.peer_clients.why_unknown().is_some());
+    assert_silent("gb10", &facts);
+
+    let dir = whole("ghw_amd_desktop.tar.gz");
+    let facts = read(dir.path());
+    let gpus = facts.gpu.amd.value().unwrap();
+    assert_eq!(gpus[0].address.0, "0000:0a:00.0");
+    assert!(!facts.gpu.nvml.was_asked());
+    let cpu = facts.host.cpu.value().unwrap();
+    assert_eq!(cpu, "AMD Ryzen 5 1600 Six-Core Processor");
+    assert_silent("ghw_amd_desktop", &facts);
+}

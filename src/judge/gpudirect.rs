@@ -5,7 +5,6 @@ use std::fmt;
 use crate::model::{
     Fact, NodeFacts, PciFunction, RdmaDevice, VENDOR_AMD_GPU, VENDOR_NVIDIA, is_treacherous,
 };
-use crate::topology::{PathClass, path_class};
 
 /// What a GPU is to GPUDirect RDMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +24,8 @@ const INTEGRATED: [&str; 6] = ["GB10]", "GB20B", "Tegra", "Orin", "Xavier", "Tho
 const CONSUMER: [&str; 7] = ["GeForce", "TITAN", "NVS ", "Mobile", "Max-Q", "GRID", " MX"];
 const WORKSTATION: [&str; 6] = ["Quadro", "RTX", "[T400", "[T600", "[T1000", "[T500"];
 const AMD_ACCELERATOR: [&str; 2] = ["Instinct", "Aqua Vanjaram"];
-/// GB10, which the repository may not know yet.
-const GB10: [u16; 2] = [0x2e12, 0x2e2a];
+/// GB10, the GPU of DGX Spark, which the repository may not know yet.
+const GB10: u16 = 0x2e12;
 
 /// Judges by the name that the PCI ID Repository has for it. What it does not know is new, and new
 /// functions of NVIDIA's with class "GPU" that somebody puts beside fabric NICs are accelerators.
@@ -41,7 +40,7 @@ pub fn gpu_kind(gpu: &PciFunction) -> GpuKind {
         // Nearly every AMD processor has graphics: only what is named counts.
         VENDOR_AMD_GPU if has(&AMD_ACCELERATOR) => GpuKind::Accelerator,
         VENDOR_AMD_GPU => GpuKind::Consumer,
-        VENDOR_NVIDIA if GB10.contains(device) || has(&INTEGRATED) => GpuKind::Integrated,
+        VENDOR_NVIDIA if *device == GB10 || has(&INTEGRATED) => GpuKind::Integrated,
         VENDOR_NVIDIA if has(&CONSUMER) => GpuKind::Consumer,
         VENDOR_NVIDIA if has(&WORKSTATION) => GpuKind::Workstation,
         VENDOR_NVIDIA => GpuKind::Accelerator,
@@ -88,9 +87,11 @@ pub struct GpuPair<'a> {
     pub way: Result<GpuWay, String>,
     /// Whether dma-buf is known to be a way, also beside peer memory.
     pub has_dmabuf: bool,
-    /// What lies between them, or why that is unknown.
-    pub class: Result<PathClass, String>,
 }
+
+/// More GPUs and RDMA devices than sit in a node: a node may send any number.
+const MAX_GPUS: usize = 64;
+const MAX_NICS: usize = 256;
 
 /// Every pair of a GPU that is capable of it and an RDMA device. What a virtual machine was given
 /// (vfio-pci) is not the node's to use.
@@ -105,20 +106,17 @@ pub fn gpu_pairs<'a>(facts: &'a NodeFacts) -> Vec<GpuPair<'a>> {
         matches!(kind, GpuKind::Accelerator | GpuKind::Workstation) && !given_away(gpu)
     };
     let gpus = tree.gpus().enumerate().filter(|(_, gpu)| capable(gpu));
-    gpus.flat_map(|(index, gpu)| {
-        nics.iter().map(move |nic| GpuPair {
-            gpu_name: format!("GPU{index}"),
-            gpu,
-            nic,
-            way: way(facts, gpu, nic),
-            has_dmabuf: matches!(dmabuf(facts, gpu, nic), Part::Yes(_)),
-            class: match nic.pci.value() {
-                Some(at) => path_class(tree, &gpu.address, at),
-                None => Err(format!("the PCI function of {} is unknown", nic.name)),
-            },
+    gpus.take(MAX_GPUS)
+        .flat_map(|(index, gpu)| {
+            nics.iter().take(MAX_NICS).map(move |nic| GpuPair {
+                gpu_name: format!("GPU{index}"),
+                gpu,
+                nic,
+                way: way(facts, gpu, nic),
+                has_dmabuf: matches!(dmabuf(facts, gpu, nic), Part::Yes(_)),
+            })
         })
-    })
-    .collect()
+        .collect()
 }
 
 /// How `nic` reaches the memory of `gpu`.
@@ -130,14 +128,20 @@ fn way(facts: &NodeFacts, gpu: &PciFunction, nic: &RdmaDevice) -> Result<GpuWay,
     match (peermem, dmabuf) {
         (Part::Yes(client), _) => Ok(GpuWay::Peermem(client)),
         (_, Part::Yes(_)) => Ok(GpuWay::Dmabuf),
-        // Amazon's driver has an interface of its own to GPUs' drivers.
+        // Amazon's driver has an interface of its own to NVIDIA's.
+        _ if has_efa_peer(gpu, nic) => Ok(GpuWay::Peermem("efa".into())),
         _ if nic.driver.value().is_some_and(|driver| driver == "efa") => Err(format!(
-            "{} is an EFA, whose driver has a way of its own",
+            "{} is an EFA, whose driver does not say whether it found that of the GPU",
             nic.name
         )),
         (Part::No(peermem), Part::No(dmabuf)) => Ok(GpuWay::None { peermem, dmabuf }),
         (Part::Unknown(why), _) | (_, Part::Unknown(why)) => Err(why),
     }
+}
+
+fn has_efa_peer(gpu: &PciFunction, nic: &RdmaDevice) -> bool {
+    let peer = nic.efa_peer.as_ref().and_then(Fact::value);
+    gpu.vendor.value() == Some(&VENDOR_NVIDIA) && peer.is_some_and(|p| p.starts_with("NVIDIA"))
 }
 
 /// One of the two ways.
@@ -326,6 +330,19 @@ mod tests {
     }
 
     #[test]
+    fn a_node_with_any_number_of_devices_is_judged_in_time() {
+        let mut facts = without_gpudirect();
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            *value = vec![value[0].clone(); 1000];
+        }
+        if let Fact::Known { value, .. } = &mut facts.pcie {
+            let gpu = value.gpus().next().unwrap().clone();
+            value.functions.extend(vec![gpu; 1000]);
+        }
+        assert_eq!(gpu_pairs(&facts).len(), MAX_GPUS * MAX_NICS);
+    }
+
+    #[test]
     fn an_efa_goes_its_own_way() {
         let mut facts = without_gpudirect();
         if let Fact::Known { value, .. } = &mut facts.rdma {
@@ -334,6 +351,10 @@ mod tests {
                 .for_each(|nic| nic.driver = Fact::known("efa".into(), "driver"));
         }
         assert!(of(&facts).unwrap_err().contains("EFA"));
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            value[0].efa_peer = Some(Fact::known("NVIDIA peermem".into(), "p2p"));
+        }
+        assert_eq!(of(&facts), Ok(GpuWay::Peermem("efa".into())));
     }
 
     #[test]

@@ -91,6 +91,9 @@ pub struct RdmaDevice {
     /// Whether the device and its kernel driver register the memory of other devices by dma-buf.
     #[serde(default)]
     pub dmabuf: Fact<bool>,
+    /// Whose memory an EFA's driver reaches by an interface of its own; `None` of other devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub efa_peer: Option<Fact<String>>,
     /// Its ports, by number.
     pub ports: Vec<Port>,
     /// Who holds queue pairs on it, as far as this PID namespace shows.

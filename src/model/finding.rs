@@ -92,6 +92,8 @@ rules! {
     GpuNotVisible = "gpu-not-visible",
     /// The driver logged errors of a GPU that are not an application's.
     GpuErrors = "gpu-errors",
+    /// The kernel has no contiguous memory for the driver of a GPU that pins from it.
+    CmaZero = "cma-zero",
     /// The agent cannot open the RDMA devices that the kernel has.
     DeviceAccess = "device-access",
     /// The agent may lock less memory than RDMA has to register.

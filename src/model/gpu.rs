@@ -10,6 +10,8 @@ use super::{Bytes, Fact, PciAddress};
 pub struct GpuFacts {
     /// NVIDIA's kernel driver.
     pub nvidia: Fact<NvidiaDriver>,
+    /// The GPUs that NVIDIA's kernel driver has taken.
+    pub nvidia_gpus: Fact<Vec<NvidiaGpu>>,
     /// What the NVIDIA Management Library lists.
     pub nvml: Fact<Nvml>,
     /// AMD's GPUs as amdgpu shows them, in the order of their addresses.
@@ -25,11 +27,15 @@ pub struct NvidiaDriver {
     pub open: bool,
 }
 
-impl NvidiaDriver {
-    /// The number before the first dot of the version.
-    pub fn major(&self) -> Option<u32> {
-        self.version.split('.').next()?.parse().ok()
-    }
+/// A GPU of NVIDIA's kernel driver, from /proc/driver/nvidia/gpus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NvidiaGpu {
+    /// Its function.
+    pub address: PciAddress,
+    /// Its model.
+    pub model: Fact<String>,
+    /// Its UUID.
+    pub uuid: Fact<String>,
 }
 
 /// The NVIDIA Management Library's view.
@@ -74,7 +80,7 @@ impl Nvml {
     }
 }
 
-/// One of AMD's GPUs, from /sys/class/drm/card*/device.
+/// One of AMD's GPUs, from /sys/bus/pci/devices and /sys/class/kfd/kfd/topology.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AmdGpu {
     /// Its function.
@@ -83,4 +89,10 @@ pub struct AmdGpu {
     pub memory: Fact<Bytes>,
     /// The id that tells it from its like.
     pub unique_id: Fact<String>,
+    /// How many GPUs the compute driver makes of it: more than one where it is partitioned.
+    #[serde(default)]
+    pub compute_nodes: Fact<u32>,
+    /// What compilers call its kind, such as `gfx942`.
+    #[serde(default)]
+    pub target: Fact<String>,
 }

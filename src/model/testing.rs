@@ -41,6 +41,7 @@ pub fn facts(devices: Vec<(&str, &str, Port)>) -> NodeFacts {
         pci: Fact::known(PciAddress(pci.into()), "test"),
         numa_node: Fact::known(0, "test"),
         dmabuf: Fact::known(true, "test"),
+        efa_peer: None,
         ports: vec![port],
         ..RdmaDevice::default()
     };

@@ -441,6 +441,7 @@ mod tests {
             pci: known(PciAddress("0000:98:00.0".into())),
             numa_node: known(1),
             dmabuf: known(true),
+            efa_peer: None,
             ports: vec![Port {
                 number: 1,
                 state: known(PortState::Active),

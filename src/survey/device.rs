@@ -63,13 +63,14 @@ fn device(survey: &Survey<'_>, class: &Path, name: &str) -> RdmaDevice {
     let (ports, unread) = ports(survey, &dir);
     RdmaDevice {
         name: dir.name.clone(),
+        efa_peer: efa_peer(survey, &dir),
         driver: driver(survey, &dir),
         identity: identity::identity(survey, &dir, software),
         software,
         firmware: firmware(survey, &dir, software),
         pci: pci(survey, &dir),
         numa_node: numa_node(survey, &dir),
-        dmabuf: survey.takes_dmabuf(&dir.name),
+        dmabuf: Fact::default(),
         ports,
         unread,
         ..RdmaDevice::default()
@@ -128,6 +129,16 @@ fn driver(survey: &Survey<'_>, dir: &DeviceDir) -> Fact<String> {
         },
         Err(error) => Fact::unknown(error.to_string()),
     }
+}
+
+/// The attribute `p2p` of Amazon's own driver (efa_sysfs.c): `NVIDIA` or
+/// `NVIDIA peermem` where it found that driver, else nothing.
+fn efa_peer(survey: &Survey<'_>, dir: &DeviceDir) -> Option<Fact<String>> {
+    let is_efa = driver(survey, dir)
+        .value()
+        .is_some_and(|name| name == "efa");
+    let below = dir.below.as_ref().ok().filter(|_| is_efa)?;
+    Some(survey.root.fact(&below.join("p2p"), parse::word))
 }
 
 fn firmware(survey: &Survey<'_>, dir: &DeviceDir, software: Option<SoftwareRdma>) -> Fact<String> {

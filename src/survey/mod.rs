@@ -94,8 +94,17 @@ struct Survey<'a> {
 fn survey_with(survey: &Survey<'_>) -> NodeFacts {
     let mut rdma = device::devices(survey);
     queue_pairs::fill(survey.root, &mut rdma);
+    let pcie = pcie::tree(survey.root, rdma.value().map_or(&[], Vec::as_slice));
+    // Some drivers log what they refuse: without a GPU nobody wants to know.
+    let has_gpu = pcie
+        .value()
+        .is_some_and(|tree| tree.gpus().next().is_some());
+    if let (Fact::Known { value, .. }, true) = (&mut rdma, has_gpu) {
+        for device in value {
+            device.dmabuf = survey.takes_dmabuf(&device.name);
+        }
+    }
     let devices = rdma.value().map_or(&[][..], Vec::as_slice);
-    let pcie = pcie::tree(survey.root, devices);
     NodeFacts {
         hostname: host::hostname(survey.root),
         kernel: host::kernel(survey.root),

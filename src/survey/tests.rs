@@ -456,13 +456,53 @@ fn a_snapshot_never_asks_the_machine_it_is_read_on() {
         facts.memlock.why_unknown(),
         facts.libibverbs.why_unknown(),
         only_port(facts.clone()).active_mtu.why_unknown(),
-        only_device(facts.clone()).dmabuf.why_unknown(),
         facts.host.memlock_exempt.why_unknown(),
         facts.host.kernel_log.why_unknown(),
         facts.host.verbs_access.why_unknown(),
     ] {
         assert!(why.unwrap().starts_with("not the live system: "), "{why:?}");
     }
+}
+
+#[test]
+fn an_efa_says_whose_memory_it_reaches() {
+    let tree = mlx5(NDR);
+    assert_eq!(only_device(survey_of(&tree, &[])).efa_peer, None);
+    let tree = Tree::new();
+    tree.function(MLX5, "efa", "1\n")
+        .device("efa_0", Some(MLX5), &[])
+        .file(&format!("sys/devices/{MLX5}/p2p"), "NVIDIA\n");
+    let peer = only_device(survey_of(&tree, &[])).efa_peer.unwrap();
+    assert_eq!(peer.value().unwrap(), "NVIDIA");
+}
+
+#[test]
+fn devices_are_asked_for_dma_buf_where_there_is_a_gpu() {
+    let tree = mlx5(NDR);
+    tree.link(
+        "sys/bus/pci/devices/0000:98:00.0",
+        &format!("sys/devices/{MLX5}"),
+    );
+    let dmabuf = |_: &str| -> Fact<bool> { panic!("libibverbs of this machine was asked") };
+    let sources = Sources {
+        takes_dmabuf: Some(&dmabuf),
+        ..Sources::default()
+    };
+    let asked = |tree: &Tree| only_device(survey(&tree.root(), &sources)).dmabuf;
+    assert!(!asked(&tree).was_asked());
+    let gpu = "pci0000:00/0000:00:05.0";
+    tree.file(&format!("sys/devices/{gpu}/vendor"), "0x10de");
+    tree.file(&format!("sys/devices/{gpu}/class"), "0x030200");
+    tree.link(
+        "sys/bus/pci/devices/0000:00:05.0",
+        &format!("sys/devices/{gpu}"),
+    );
+    let why = asked(&tree);
+    assert!(
+        why.why_unknown()
+            .unwrap()
+            .starts_with("not the live system: ")
+    );
 }
 
 #[test]

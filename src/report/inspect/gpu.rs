@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Page, Summary};
 use crate::judge::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
 use crate::model::{Fact, GpuFacts, NodeFacts, PciAddress, PcieTree};
+use crate::topology::{PathClass, path_class};
 
 /// The drivers of the GPUs; nothing without GPUs.
 pub(super) fn drivers(page: &mut Page<'_>, gpu: &GpuFacts) -> io::Result<()> {
@@ -59,10 +60,24 @@ pub(super) fn known_to_its_driver(
             .add("use", &gpu.busy_percent, |busy| format!("{busy} % busy"))
             .add("UUID", &gpu.uuid, Clone::clone);
     }
+    // The kernel's driver knows less, and answers without the library.
+    let listed = facts.gpu.nvidia_gpus.value().map_or(&[][..], Vec::as_slice);
+    if let Some(gpu) = listed.iter().find(|gpu| gpu.address == *address)
+        && facts.gpu.nvml.value().is_none()
+    {
+        summary
+            .add("model", &gpu.model, Clone::clone)
+            .add("UUID", &gpu.uuid, Clone::clone);
+    }
     let amd = facts.gpu.amd.value().map_or(&[][..], Vec::as_slice);
     if let Some(gpu) = amd.iter().find(|gpu| gpu.address == *address) {
         summary
             .add("memory", &gpu.memory, |memory| format!("memory {memory}"))
+            .add("target", &gpu.target, Clone::clone)
+            .add("compute", &gpu.compute_nodes, |nodes| match nodes {
+                1 => "whole".to_owned(),
+                nodes => format!("{nodes} compute nodes"),
+            })
             .add("id", &gpu.unique_id, |id| format!("id {id}"));
     }
     match summary.known.is_empty() && summary.unknown.is_empty() {
@@ -154,13 +169,21 @@ pub(super) fn paths(facts: &NodeFacts) -> Vec<Value> {
             }
             Err(why) => path["unknown"] = json!(why),
         }
-        match &pair.class {
+        match class(facts, pair) {
             Ok(class) => path["class"] = json!(class.to_string()),
             Err(why) => path["class_unknown"] = json!(why),
         }
         path
     };
     pairs.iter().map(one).collect()
+}
+
+/// What lies between a GPU and a NIC, or why that is unknown.
+fn class(facts: &NodeFacts, pair: &GpuPair<'_>) -> Result<PathClass, String> {
+    let unknown = || format!("the PCI function of {} is unknown", pair.nic.name);
+    let at = pair.nic.pci.value().ok_or_else(unknown)?;
+    let tree = facts.pcie.value().ok_or("the PCIe tree is unknown")?;
+    path_class(tree, &pair.gpu.address, at)
 }
 
 #[cfg(test)]

@@ -111,7 +111,13 @@ pub(super) fn container(root: &Root) -> Fact<Option<String>> {
     let groups = root.path("proc/1/cgroup");
     let text = root.read(&groups).unwrap_or_default();
     let group = GROUPS.iter().find(|(word, _)| text.contains(word));
-    let mark = MARKS.iter().find(|(mark, _)| root.path(mark).exists());
+    // The image of a container that was started as a machine has its marks, and kernel threads.
+    let machine = root
+        .read(&root.path("proc/2/comm"))
+        .is_ok_and(|name| name == "kthreadd");
+    let engine_is = |engine: &str| engine == "kubernetes" || !machine;
+    let mut marks = MARKS.iter().filter(|(_, engine)| engine_is(engine));
+    let mark = marks.find(|(mark, _)| root.path(mark).exists());
     match (group, mark) {
         (Some((_, engine)), _) => {
             Fact::known(Some((*engine).to_owned()), groups.display().to_string())
@@ -183,5 +189,10 @@ mod tests {
             Some("lxc")
         );
         assert_eq!(of(&[("proc/1/cgroup", "0::/init.scope\n")]), None);
+        // A container's image that runs as a virtual machine, and a pod with the host's processes.
+        let kernel_thread = ("proc/2/comm", "kthreadd\n");
+        assert_eq!(of(&[(".dockerenv", ""), kernel_thread]), None);
+        let pod = ("var/run/secrets/kubernetes.io/serviceaccount/token", "x");
+        assert_eq!(of(&[pod, kernel_thread]).as_deref(), Some("kubernetes"));
     }
 }

@@ -151,6 +151,30 @@ mod tests {
         assert!(found[0].text.ends_with("x16 link)"), "{}", found[0].text);
     }
 
+    /// Lines of other people's machines, where LINERATE_CORPUS names them.
+    #[test]
+    fn lines_of_real_logs_are_known_and_harmless_ones_are_not() {
+        let Some(corpus) = std::env::var_os("LINERATE_CORPUS") else {
+            eprintln!("SKIPPED: LINERATE_CORPUS does not name a directory of captures");
+            return;
+        };
+        let tools = std::path::Path::new(&corpus).join("ibtools");
+        let kinds = |name: &str| -> Vec<_> {
+            let text = std::fs::read_to_string(tools.join(name)).unwrap();
+            text.lines().map(kind).collect()
+        };
+        let limited = kinds("kernel_pcie_limited_variants.txt");
+        assert!(limited.len() >= 5);
+        assert!(
+            limited
+                .iter()
+                .all(|k| *k == Some(KernelLogKind::PcieLimited))
+        );
+        let one = kinds("mlx5_core_dmesg_pcie_limited.txt");
+        assert_eq!(one.iter().flatten().count(), 1);
+        assert_eq!(kinds("gpud_kmsg_peermem.txt").iter().flatten().count(), 0);
+    }
+
     #[test]
     fn a_log_full_of_one_thing_keeps_its_newest() {
         let records: Vec<_> = (0..40)

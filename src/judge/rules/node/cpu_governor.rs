@@ -22,6 +22,9 @@ const REMEDY: &str = "Set the governor performance (cpupower frequency-set -g pe
 /// Drivers whose `powersave` follows the load (Documentation/admin-guide/pm/intel_pstate.rst, amd-pstate.rst).
 const DYNAMIC_POWERSAVE: [&str; 2] = ["intel_pstate", "amd-pstate-epp"];
 
+/// More governors than the kernel has: a node may send any number.
+const MAX_GOVERNORS: usize = 16;
+
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let hardware = node.nics.iter().any(|nic| nic.device.software.is_none());
     // Without frequency scaling, as in most guests, the processors are as fast as they are.
@@ -39,6 +42,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     }
     let total: u64 = scaling.governors.values().map(|n| u64::from(*n)).sum();
     let words: Vec<_> = others()
+        .take(MAX_GOVERNORS)
         .map(|(name, count)| format!("{name} on {count} of {total} processors"))
         .collect();
     let words = in_a_row(words.iter().map(String::as_str));

@@ -9,8 +9,8 @@ pub(super) const ABOUT: About = About {
     rule: Rule::GpuErrors,
     means: "NVIDIA's driver logged an error of a GPU since boot (Xid) that points at the hardware, its memory or its \
             links, and not at an application. Such a GPU is slow or fails under load, and a collective waits for it.",
-    detected: "\"NVRM: Xid\" in the kernel's log (/dev/kmsg) with one of the numbers 48, 62, 64, 74, 79, 95, 119, 120 and \
-               140; others, such as 13 and 31, are an application's. Nothing is said where the log may not be read.",
+    detected: "\"NVRM: Xid\" in the kernel's log (/dev/kmsg) with one of the numbers 48, 62, 64, 74, 79, 95, 119, 120 \
+               and 140; others, such as 13 and 31, are an application's. Nothing is said where the log may not be read.",
     remedy: REMEDY,
 };
 
@@ -21,6 +21,9 @@ const REMEDY: &str = "Look the number up in NVIDIA's list of Xid errors, drain t
 /// the system processor, unrecovered ECC (NVIDIA, "XID Errors").
 const HARDWARE: [u32; 9] = [48, 62, 64, 74, 79, 95, 119, 120, 140];
 
+/// More lines than a survey keeps: a node may send any number.
+const MAX_LINES: usize = 64;
+
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     if node.pcie().is_none_or(|tree| tree.gpus().next().is_none()) {
         return;
@@ -30,6 +33,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let serious: Vec<_> = lines
         .filter_map(|line| Some((xid(&line.text)?, line)))
         .filter(|((_, number), _)| HARDWARE.contains(number))
+        .take(MAX_LINES)
         .collect();
     let Some(_) = serious.first() else {
         return;

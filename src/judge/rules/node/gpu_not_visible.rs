@@ -15,8 +15,11 @@ pub(super) const ABOUT: About = About {
     remedy: REMEDY,
 };
 
-const REMEDY: &str = "Look at the kernel's log for \"NVRM: Xid\" (79: fallen off the bus) and for RmInitAdapter, then reset \
-                      or reboot; a GPU that does not return wants reseating or replacement.";
+const REMEDY: &str = "Look at the kernel's log for \"NVRM: Xid\" (79: fallen off the bus) and for RmInitAdapter, then \
+                      reset or reboot; a GPU that does not return wants reseating or replacement.";
+
+/// More GPUs than sit in a node, which may send any number.
+const MAX_GPUS: usize = 64;
 
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let Some(tree) = node.pcie() else {
@@ -27,6 +30,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
         .gpus()
         .enumerate()
         .filter(|(_, gpu)| is_ours(gpu))
+        .take(MAX_GPUS)
         .collect();
     // The makers of containers hide GPUs on purpose.
     let in_container = !matches!(facts.host.container.value(), Some(None));

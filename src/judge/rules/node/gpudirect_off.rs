@@ -66,11 +66,11 @@ fn finding(node: &NodeView<'_>, all: &[GpuPair<'_>], without: &[&GpuPair<'_>]) -
         severity,
         node.subject(),
         format!(
-            "GPUDirect RDMA is {share} on {}: what {nics} and {gpus} exchange is copied through host memory: {why}.",
+            "GPUDirect RDMA is {share} on {}: data between {gpus} and {nics} is copied through host memory, as {why}.",
             node.name
         ),
         evidence(node, without),
-        remedy(without),
+        remedy(node, without),
     )
 }
 
@@ -99,14 +99,15 @@ fn evidence(node: &NodeView<'_>, without: &[&GpuPair<'_>]) -> Vec<Evidence> {
     evidence
 }
 
-fn remedy(without: &[&GpuPair<'_>]) -> String {
+fn remedy(node: &NodeView<'_>, without: &[&GpuPair<'_>]) -> String {
+    let facts = node.facts;
     let amd = |pair: &&GpuPair<'_>| pair.gpu.vendor.value() == Some(&VENDOR_AMD_GPU);
-    let no_driver = |pair: &&GpuPair<'_>| matches!(&pair.way, Ok(GpuWay::None { dmabuf, .. }) if dmabuf.contains("driver is not loaded"));
+    let no_driver = facts.gpu.nvidia.value().is_none() && facts.host.module("nvidia").is_none();
     if without.iter().all(amd) {
         "Use the amdgpu driver of ROCm with an ib_core that has peer memory, or a kernel and NIC driver that know \
          dma-buf (CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY)."
             .to_owned()
-    } else if without.iter().any(no_driver) {
+    } else if no_driver {
         format!("Load NVIDIA's driver first. {}", ABOUT.remedy)
     } else {
         ABOUT.remedy.to_owned()
@@ -116,10 +117,10 @@ fn remedy(without: &[&GpuPair<'_>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::inspect;
     use crate::judge::rules::node::testing::{all, only, without_gpudirect};
+    use crate::judge::{inspect, judge};
     use crate::model::testing::facts;
-    use crate::model::{NodeFacts, NodeName, SoftwareRdma};
+    use crate::model::{Event, NodeFacts, NodeName, NvidiaDriver, SoftwareRdma};
 
     fn off(facts: &NodeFacts) -> Option<Finding> {
         only(facts, Rule::GpuDirectOff)
@@ -131,9 +132,9 @@ mod tests {
         assert_eq!(finding.severity, Severity::Fault);
         assert_eq!(
             finding.says,
-            "GPUDirect RDMA is off on node017: what mlx5_0, mlx5_1, mlx5_2, mlx5_3 and 1 more and GPU0, GPU1, \
-             GPU2 exchange is copied through host memory: nvidia_peermem is not loaded, and NVIDIA's driver \
-             550.54.15 is the proprietary one, which exports no dma-buf."
+            "GPUDirect RDMA is off on node017: data between GPU0, GPU1, GPU2 and mlx5_0, mlx5_1, mlx5_2, mlx5_3 and \
+             1 more is copied through host memory, as nvidia_peermem is not loaded, and NVIDIA's driver 550.54.15 \
+             is the proprietary one, which exports no dma-buf."
         );
         assert_eq!(finding.evidence.len(), 3);
         assert!(finding.remedy.starts_with("Load nvidia-peermem"));
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn dma_buf_alone_is_enough() {
         let mut facts = without_gpudirect();
-        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| crate::model::NvidiaDriver {
+        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| NvidiaDriver {
             open: true,
             ..driver
         });
@@ -204,9 +205,36 @@ mod tests {
     }
 
     #[test]
+    fn in_a_run_every_rail_counts() {
+        use crate::ledger::testing::{events, ledger};
+        let mut events = events(3, 2, &|_, _, _| Some(391.0));
+        for event in &mut events {
+            if let Event::NodeSurveyed { node, facts } = event {
+                let gpus = without_gpudirect();
+                (facts.pcie, facts.host, facts.gpudirect) = (gpus.pcie, gpus.host, gpus.gpudirect);
+                facts.gpu.nvidia = gpus.gpu.nvidia.map(|driver| NvidiaDriver {
+                    open: true,
+                    ..driver
+                });
+                if let (Fact::Known { value, .. }, "node02") = (&mut facts.rdma, node.0.as_str()) {
+                    value[1].dmabuf = Fact::known(false, "ibv_reg_dmabuf_mr");
+                }
+            }
+        }
+        let mut found = judge(&ledger(&events)).findings;
+        found.retain(|finding| finding.rule == Rule::GpuDirectOff);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert_eq!(
+            found[0].says,
+            "GPUDirect RDMA is partly off on node02: data between GPU0, GPU1, GPU2 and mlx5_1 is copied through \
+             host memory, as nvidia_peermem is not loaded, and the driver of the NIC takes no dma-buf."
+        );
+    }
+
+    #[test]
     fn a_nic_for_something_else_is_no_reason_for_alarm() {
         let mut facts = without_gpudirect();
-        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| crate::model::NvidiaDriver {
+        facts.gpu.nvidia = facts.gpu.nvidia.map(|driver| NvidiaDriver {
             open: true,
             ..driver
         });

@@ -4,6 +4,7 @@ mod acs;
 mod arp_flux;
 mod bar1_small;
 pub(super) mod bond;
+mod cma_zero;
 mod counter_saturated;
 mod cpu_governor;
 mod device_access;
@@ -54,17 +55,18 @@ const fn rule(about: &'static [About], check: fn(&NodeView<'_>, &mut Said)) -> N
 /// All of them, in the order in which their findings are told.
 pub(super) const RULES: &[NodeRule] = &[
     rule(&[pcie_link::ABOUT], pcie_link::check),
-    rule(&[link_flapping::ABOUT], link_flapping::check),
-    rule(&[counter_saturated::ABOUT], counter_saturated::check),
     rule(&[gpudirect_off::ABOUT], gpudirect_off::check),
     rule(&[peermem_symbol::ABOUT], peermem_symbol::check),
     rule(&[peermem_name::ABOUT], peermem_name::check),
     rule(&[bar1_small::ABOUT], bar1_small::check),
     rule(&[gpu_not_visible::ABOUT], gpu_not_visible::check),
     rule(&[gpu_errors::ABOUT], gpu_errors::check),
+    rule(&[cma_zero::ABOUT], cma_zero::check),
     rule(&[device_access::ABOUT], device_access::check),
     rule(&[memlock::ABOUT], memlock::check),
     rule(&[cpu_governor::ABOUT], cpu_governor::check),
+    rule(&[link_flapping::ABOUT], link_flapping::check),
+    rule(&[counter_saturated::ABOUT], counter_saturated::check),
     rule(&[mtu::ABOUT], mtu::check),
     rule(&[pcie_errors::ABOUT], pcie_errors::check),
     rule(&[gpu_pcie_width::ABOUT], gpu_pcie_width::check),

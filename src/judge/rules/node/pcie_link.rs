@@ -4,7 +4,9 @@ use super::Said;
 use crate::judge::cause::{degraded, evidence, in_words, limit, share_of};
 use crate::judge::rules::{About, plain};
 use crate::judge::{NicView, NodeView};
-use crate::model::{Direction, Fact, Finding, Gbps, PcieTree, Rule, Severity};
+use crate::model::{
+    Direction, Evidence, Fact, Finding, Gbps, KernelLogKind, PcieTree, Rule, Severity,
+};
 use crate::topology::PcieLimit;
 
 pub(super) const ABOUT: About = About {
@@ -37,8 +39,23 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
             continue;
         };
         let found = narrow(nic, &limit).or_else(|| trained_down(nic, tree, &limit));
-        said.findings.extend(found);
+        said.findings.extend(found.map(|mut finding| {
+            finding.evidence.extend(logged(node, nic));
+            finding
+        }));
     }
+}
+
+/// What the kernel said of the NIC's link when it found it.
+fn logged(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Evidence> {
+    let host = &node.facts.host;
+    let address = nic.pci()?;
+    let mut lines = host.logged(KernelLogKind::PcieLimited);
+    let line = lines.find(|line| line.text.contains(&format!("{address}: ")))?;
+    Some(Evidence {
+        saw: line.text.clone(),
+        from: format!("{}: {}", node.name, host.kernel_log.source()?),
+    })
 }
 
 /// The links let less through than the line carries.
@@ -106,7 +123,9 @@ mod tests {
     use crate::judge::{Judgement, judge};
     use crate::ledger::testing::{events, ledger};
     use crate::model::testing::pcie::{TwoSockets, address};
-    use crate::model::{Event, Fact, NodeName, PciRole, Rule, Severity, Verdict};
+    use crate::model::{
+        Event, Fact, KernelLogKind, KernelLogLine, NodeName, PciRole, Rule, Severity, Verdict,
+    };
 
     const FULL: f64 = 391.0;
 
@@ -191,6 +210,29 @@ mod tests {
             "NIC mlx5_0 of node02 (rail 0) can send 234 Gb/s and receive 230 Gb/s at the most, of a line rate \
              of 400 Gb/s. Its PCIe link trained at Gen5 x8 (capable: Gen5 x16) at 0000:c2:00.0."
         );
+    }
+
+    #[test]
+    fn what_the_kernel_said_of_the_link_is_evidence_too() {
+        let line = |address: &str| KernelLogLine {
+            kind: KernelLogKind::PcieLimited,
+            text: format!("mlx5_core {address}: 252.048 Gb/s available PCIe bandwidth, limited by"),
+        };
+        let mut events = narrowed(TwoSockets::NIC4, &|i, j, _| {
+            (i != 1 && j != 1).then_some(FULL)
+        });
+        for event in &mut events {
+            if let Event::NodeSurveyed { facts, .. } = event {
+                let lines = vec![line(TwoSockets::GPU0), line(TwoSockets::NIC4)];
+                facts.host.kernel_log = Fact::known(lines, "/dev/kmsg");
+            }
+        }
+        let findings = judge(&ledger(&events)).findings;
+        let finding = findings.iter().find(|f| f.rule == Rule::PcieLink).unwrap();
+        let logged = finding.evidence.iter().filter(|e| e.from.ends_with("kmsg"));
+        assert_eq!(logged.count(), 1, "the line on the other device is not");
+        assert!(finding.evidence[1].saw.contains(TwoSockets::NIC4));
+        assert_eq!(finding.evidence[1].from, "node02: /dev/kmsg");
     }
 
     #[test]
