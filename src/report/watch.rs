@@ -317,10 +317,11 @@ fn notes(lines: &[Line<'_>]) -> Vec<String> {
     let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
     let mut note = |what: &'static str, why: String| {
         let known = notes.iter().position(|(listed, _)| *listed == why);
-        match known.and_then(|at| notes.get_mut(at)) {
-            Some((_, labels)) if labels.contains(&what) => {}
-            Some((_, labels)) => labels.push(what),
-            None => notes.push((why, vec![what])),
+        match known {
+            Some(at) if notes[at].1.contains(&what) => {}
+            Some(at) => notes[at].1.push(what),
+            None if notes.len() < MOST => notes.push((why, vec![what])),
+            None => {}
         }
     };
     for line in lines {
@@ -347,7 +348,7 @@ fn notes(lines: &[Line<'_>]) -> Vec<String> {
         }
     }
     let text = |(why, labels): (String, Vec<&str>)| format!("{}: {why}", labels.join(", "));
-    notes.into_iter().take(MOST).map(text).collect()
+    notes.into_iter().map(text).collect()
 }
 
 /// The text with nothing in it that steers a terminal, cut to a line of it.

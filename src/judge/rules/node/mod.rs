@@ -4,6 +4,8 @@ mod counter_saturated;
 mod link_flapping;
 mod pcie_link;
 
+pub(super) use link_flapping::REMEDY as FLAPPING_REMEDY;
+
 use super::{About, Said};
 use crate::judge::NodeView;
 
