@@ -155,14 +155,14 @@ fn a_matrix_of_another_machine_can_be_read() {
 fn counters() -> (tempfile::TempDir, std::path::PathBuf) {
     let root = tempfile::tempdir().expect("a temporary folder");
     let port = root.path().join("sys/class/infiniband/mlx5_0/ports/1");
-    std::fs::create_dir_all(port.join("counters")).unwrap();
+    std::fs::create_dir_all(port.join("counters")).expect("a folder of counters");
     for (name, text) in [
         ("link_layer", "InfiniBand"),
         ("counters/port_rcv_data", "0"),
         ("counters/link_downed", "255"),
         ("counters/port_xmit_data", "00000000000000001000"),
     ] {
-        std::fs::write(port.join(name), text).unwrap();
+        std::fs::write(port.join(name), text).expect("a folder of counters");
     }
     let sent = port.join("counters/port_xmit_data");
     (root, sent)

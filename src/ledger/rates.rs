@@ -7,6 +7,10 @@ use crate::model::{
     SampleLayout, Series,
 };
 
+/// The most ports, and counters of each, that a layout may have; agents send half of it at most.
+const MAX_PORTS: usize = 64;
+const MAX_SERIES: usize = 128;
+
 /// What a node's samples show.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NodeWatch {
@@ -41,10 +45,22 @@ pub struct PortRates<'a> {
 }
 
 impl NodeWatch {
-    /// A watch of a node whose samples are made like this.
+    /// A watch of a node whose samples are made like this. Who describes more than a node can have
+    /// is not watched.
     pub(super) fn new(layout: &SampleLayout) -> Self {
+        let ports = layout.ports.value().map_or(&[][..], Vec::as_slice);
+        let can_be = |port: &PortLayout| {
+            port.series.len() <= MAX_SERIES && port.uncounted.len() <= Quantity::ALL.len()
+        };
+        let layout = match ports.len() <= MAX_PORTS && ports.iter().all(can_be) {
+            true => layout.clone(),
+            false => SampleLayout {
+                ports: Fact::unknown("its agent tells of more counters than a node can have"),
+                left_out: 0,
+            },
+        };
         Self {
-            layout: layout.clone(),
+            layout,
             ..Self::default()
         }
     }
@@ -382,6 +398,22 @@ mod tests {
             }
         }
         assert_eq!(told, (seconds - 1) * 10);
+    }
+
+    #[test]
+    fn a_layout_beyond_measure_is_not_taken() {
+        let one = || series(Quantity::Errors, "a", 1, None);
+        let many = |ports, series| SampleLayout {
+            ports: Fact::known(
+                vec![layout(std::iter::repeat_with(one).take(series).collect()); ports],
+                "test",
+            ),
+            left_out: 0,
+        };
+        let taken = |layout: SampleLayout| NodeWatch::new(&layout).layout().ports.value().is_some();
+        assert!(taken(many(MAX_PORTS, MAX_SERIES)));
+        assert!(!taken(many(MAX_PORTS + 1, 1)));
+        assert!(!taken(many(1, MAX_SERIES + 1)));
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! The facts of one node as text for a person: what is known on aligned lines, what is not with
 //! its reason below.
 
+mod counts;
 mod gpu;
 mod host;
 mod nic;
@@ -13,14 +14,15 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::Value;
 
+pub(super) use counts::holder;
 pub use topo::{topo_json, topo_text};
 
 use super::json::REPORT_SCHEMA;
 use super::text::Style;
 use crate::judge::Said;
 use crate::model::{
-    Counter, Counters, Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port,
-    QueuePairHolder, RdmaDevice, SoftwareRdma, is_treacherous,
+    Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice, SoftwareRdma,
+    is_treacherous,
 };
 
 /// Writes what `linerate inspect` prints: the facts, then what the rules say of them.
@@ -220,42 +222,11 @@ fn device(
         .ports
         .iter()
         .try_for_each(|p| port(page, device, p))?;
-    queue_pairs(page, device)?;
+    counts::queue_pairs(page, device)?;
     device
         .unread
         .iter()
         .try_for_each(|why| page.part("unread", why))
-}
-
-/// Who holds queue pairs, the first few; no line where nobody does, or it is not known.
-fn queue_pairs(page: &mut Page<'_>, device: &RdmaDevice) -> io::Result<()> {
-    const SHOWN: usize = 4;
-    let holders = device.queue_pairs.value().map_or(&[][..], Vec::as_slice);
-    let mut said: Vec<String> = holders.iter().take(SHOWN).map(holder).collect();
-    match holders.len().saturating_sub(SHOWN) {
-        _ if said.is_empty() => return Ok(()),
-        0 => {}
-        more => said.push(format!("and {more} more")),
-    }
-    page.part("QPs", said.join(", "))
-}
-
-/// `128 RC of python3 (pid 4711)`.
-pub(super) fn holder(holder: &QueuePairHolder) -> String {
-    let kinds = [
-        (holder.rc, "RC"),
-        (holder.ud, "UD"),
-        (holder.other, "other"),
-    ];
-    let some = kinds.iter().filter(|(count, _)| *count > 0);
-    let counts: Vec<String> = some
-        .map(|(count, kind)| format!("{count} {kind}"))
-        .collect();
-    let who = match holder.pid {
-        Some(pid) => format!("{} (pid {pid})", holder.name),
-        None => format!("{} (kernel)", holder.name),
-    };
-    format!("{} of {who}", counts.join(" + "))
 }
 
 fn port(page: &mut Page<'_>, device: &RdmaDevice, port: &Port) -> io::Result<()> {
@@ -275,39 +246,13 @@ fn port(page: &mut Page<'_>, device: &RdmaDevice, port: &Port) -> io::Result<()>
         summary.add("LID", &port.lid, |lid| format!("LID {lid}"));
     }
     page.summary(&format!("port {}", port.number), summary)?;
-    errors(page, port)?;
+    counts::errors(page, port)?;
     nic::subnet(page, port)?;
     netdev(page, device, port)?;
     gids(page, port)?;
     port.unread
         .iter()
         .try_for_each(|why| page.part("unread", why))
-}
-
-/// Counters of errors that are not zero, the first few.
-fn errors(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
-    const SHOWN: usize = 6;
-    let sets = [&port.counters, &port.hw_counters];
-    let counted = sets.into_iter().filter_map(Fact::value);
-    let mut errors: Vec<String> = counted.flat_map(Counters::errors).map(count).collect();
-    if errors.is_empty() {
-        return Ok(());
-    }
-    let more = errors.len().saturating_sub(SHOWN);
-    errors.truncate(SHOWN);
-    if more > 0 {
-        errors.push(format!("and {more} more"));
-    }
-    page.part("errors", errors.join(", "))
-}
-
-/// `link_downed 255 or more (saturated)`.
-fn count(counter: &Counter) -> String {
-    let more = match counter.is_saturated() {
-        true => " or more (saturated)",
-        false => "",
-    };
-    format!("{} {}{more}", counter.name, counter.value)
 }
 
 fn netdev(page: &mut Page<'_>, device: &RdmaDevice, port: &Port) -> io::Result<()> {
@@ -407,7 +352,10 @@ fn unknown_of_gids(port: &Port) -> Vec<(&'static str, &str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Bytes, Gbps, MemlockLimit, Netdev, PciAddress, PortState};
+    use crate::model::{
+        Bytes, Counter, Counters, Gbps, MemlockLimit, Netdev, PciAddress, PortState,
+        QueuePairHolder,
+    };
 
     fn known<T>(value: T) -> Fact<T> {
         Fact::known(value, "/sys/…")

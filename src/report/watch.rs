@@ -1,16 +1,18 @@
 //! What a watch shows at each tick: a table to be drawn again, rows that follow each other, or a
 //! JSON document on a line.
 
+mod json;
+
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+
+pub use json::json;
 
 use super::inspect::holder;
-use super::json::REPORT_SCHEMA;
 use crate::ledger::{Ledger, NodeState, NodeWatch, PortRates, Tally};
-use crate::model::{Fact, Gbps, NodeName, Quantity, QueuePairHolder, QueuePairs, is_treacherous};
+use crate::model::{Fact, Gbps, NodeName, Quantity, QueuePairs, is_treacherous};
 
 /// After so many ticks without a sample a node's last rates are no longer shown: one tick may fall
 /// just before a sample.
@@ -116,21 +118,6 @@ pub fn rows(
         }
     }
     Ok(())
-}
-
-/// The JSON document of a tick, on one line.
-///
-/// # Errors
-/// Whatever `out` reports.
-pub fn json(ledger: &Ledger, at: Timestamp, out: &mut dyn Write) -> io::Result<()> {
-    let nodes: Vec<Value> = ledger.watched().map(node).collect();
-    let document = json!({
-        "schema": REPORT_SCHEMA,
-        "time": at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
-        "nodes": nodes,
-    });
-    serde_json::to_writer(&mut *out, &document)?;
-    out.write_all(b"\n")
 }
 
 /// How many texts are kept to be told once.
@@ -330,10 +317,11 @@ fn notes(lines: &[Line<'_>]) -> Vec<String> {
     let mut notes: Vec<(String, Vec<&str>)> = Vec::new();
     let mut note = |what: &'static str, why: String| {
         let known = notes.iter().position(|(listed, _)| *listed == why);
-        match known.and_then(|at| notes.get_mut(at)) {
-            Some((_, labels)) if labels.contains(&what) => {}
-            Some((_, labels)) => labels.push(what),
-            None => notes.push((why, vec![what])),
+        match known {
+            Some(at) if notes[at].1.contains(&what) => {}
+            Some(at) => notes[at].1.push(what),
+            None if notes.len() < MOST => notes.push((why, vec![what])),
+            None => {}
         }
     };
     for line in lines {
@@ -360,7 +348,7 @@ fn notes(lines: &[Line<'_>]) -> Vec<String> {
         }
     }
     let text = |(why, labels): (String, Vec<&str>)| format!("{}: {why}", labels.join(", "));
-    notes.into_iter().take(MOST).map(text).collect()
+    notes.into_iter().map(text).collect()
 }
 
 /// The text with nothing in it that steers a terminal, cut to a line of it.
@@ -370,71 +358,14 @@ fn visible(text: &str, width: usize) -> String {
     text.take(width).collect()
 }
 
-fn node((name, state, watch): (&NodeName, &NodeState, Option<&NodeWatch>)) -> Value {
-    let lost = matches!(state, NodeState::Lost { .. });
-    let watch = watch.filter(|_| !lost);
-    let none = watch.and_then(no_device);
-    let (word, why) = match (watch, none) {
-        (_, Some(why)) => ("nothing_to_watch", Some(why)),
-        (Some(_), None) => ("watched", None),
-        (None, None) => match state {
-            NodeState::Lost { why } => ("lost", Some(why.clone())),
-            other => ("connecting", Some(in_words(other))),
-        },
-    };
-    let fresh = watch.filter(|watch| watch.quiet() == 0);
-    let ports: Vec<Value> = fresh.map_or_else(Vec::new, |watch| {
-        let port = |rates: &PortRates<'_>| port(rates, watch.queue_pairs());
-        watch.rates().iter().map(port).collect()
-    });
-    let left_out = watch.map_or(0, |watch| watch.layout().left_out);
-    json!({"node": name, "state": word, "why": why, "nics": ports, "not_watched": left_out})
-}
-
-fn port(rates: &PortRates<'_>, holders: &Fact<QueuePairs>) -> Value {
-    let mut counts = Map::new();
-    let mut unknown = Map::new();
-    let mut at_least = Map::new();
-    for quantity in Quantity::ALL {
-        let name = serde_json::to_value(quantity).unwrap_or_default();
-        let name = name.as_str().unwrap_or_default().to_owned();
-        match rates.tally(*quantity) {
-            Fact::Known { value, .. } => {
-                counts.insert(name.clone(), value.count.into());
-                if !value.missing.is_empty() {
-                    at_least.insert(name, json!(value.missing));
-                }
-            }
-            Fact::Unknown { why } => {
-                unknown.insert(name, why.clone().into());
-            }
-        }
-    }
-    let of_device = |all: &QueuePairs| -> Vec<QueuePairHolder> {
-        all.get(&rates.layout.device).cloned().unwrap_or_default()
-    };
-    if let Fact::Unknown { why } = holders {
-        unknown.insert("queue_pairs".into(), why.clone().into());
-    }
-    json!({
-        "device": rates.layout.device,
-        "port": rates.layout.port,
-        "software": rates.layout.software,
-        "elapsed_us": rates.elapsed_us,
-        "tx_gbps": rates.tx().value(),
-        "rx_gbps": rates.rx().value(),
-        "counts": counts,
-        "at_least": at_least,
-        "unknown": unknown,
-        "queue_pairs": holders.value().map(of_device),
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::model::{
-        Event, PortLayout, PortReading, Sample, SampleLayout, Series, SoftwareRdma, Uncounted,
+        Event, PortLayout, PortReading, QueuePairHolder, Sample, SampleLayout, Series,
+        SoftwareRdma, Uncounted,
     };
 
     fn series(quantity: Quantity, name: &str, unit: u32, saturates_at: Option<u64>) -> Series {

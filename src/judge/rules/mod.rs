@@ -5,6 +5,7 @@ mod above_expected;
 mod bandwidth;
 mod corrupt_data;
 mod line_rate_unknown;
+mod link_lost;
 mod no_nic;
 mod node;
 mod node_lost;
@@ -112,6 +113,11 @@ const RUN_RULES: &[RunRule] = &[
     RunRule {
         about: &[probe_failed::ABOUT],
         check: probe_failed::check,
+    },
+    RunRule {
+        // Its text is with the rule on a node's facts.
+        about: &[],
+        check: link_lost::check,
     },
     RunRule {
         about: &[roce_loss::ABOUT],

@@ -223,6 +223,8 @@ fn why_not(
     let on_infiniband = port.link_layer.value() == Some(&LinkLayer::InfiniBand);
     match quantity {
         Quantity::Pauses if on_infiniband => "InfiniBand has credits instead of pauses".into(),
+        // The kernel's DCB interface shows them without ioctl, but mlx5 fills it in from what the last
+        // `ethtool -S` read: a zero from there would mean nothing.
         Quantity::Pauses => {
             "sysfs does not count pauses (prio*_pause of `ethtool -S` does)".to_owned()
         }

@@ -11,7 +11,7 @@ pub(super) const ABOUT: About = About {
             port that is about to fail. Each time, transfers stall for seconds or end with error 12.",
     detected: "link_downed and link_error_recovery of the port, and carrier_changes of its network interface \
                (two for each loss), against the node's uptime: five or more, and five or more a day. What a \
-               link did long ago does not count. Cannot be told where there were five or more and the uptime \
+               link did long ago does not count; what it does while a probe runs always does. Cannot be told where there were five or more and the uptime \
                is unknown.",
     remedy: REMEDY,
 };
@@ -21,7 +21,7 @@ const A_DAY: u64 = 5;
 
 const DAY_S: u64 = 86_400;
 
-const REMEDY: &str = "Reseat or swap the cable and the transceiver, look at the switch port's log and error counters, \
+pub(in crate::judge::rules) const REMEDY: &str = "Reseat or swap the cable and the transceiver, look at the switch port's log and error counters, \
                       and compare with siblings on the same switch.";
 
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {

@@ -37,6 +37,8 @@ pub(in crate::judge) mod testing;
 mod tests;
 mod two_functions;
 
+pub(super) use link_flapping::REMEDY as FLAPPING_REMEDY;
+
 use super::{About, Said};
 use crate::judge::NodeView;
 
