@@ -16,7 +16,7 @@ pub(super) const ABOUT: About = About {
             230 of 400 Gb/s; nothing reports an error.",
     detected: "current_link_speed, current_link_width and their maxima of every hop from the NIC up to the \
                root (/sys/bus/pci/devices), with Max_Payload_Size for the packet headers. A fault where \
-               the narrowest hop carries less than the line rate, a note where the line still fits \
+               the narrowest hop carries less than the line rate, a warning where the line still fits \
                through. Cannot be told where the tree is hidden by a hypervisor, or a hop states no speed.",
     remedy: REMEDY,
 };
@@ -104,7 +104,7 @@ fn trained_down(nic: &NicView<'_>, tree: &PcieTree, limit: &PcieLimit) -> Option
     };
     Some(plain(
         Rule::PcieLink,
-        Severity::Note,
+        Severity::Warning,
         nic.subject(None),
         format!("{}: {}. {enough}", nic.in_words(), in_words(first)),
         links.iter().map(|link| evidence(link, &nic.id)).collect(),
@@ -236,14 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn a_note_claims_no_more_than_the_link_carries() {
+    fn a_warning_claims_no_more_than_the_link_carries() {
         let said = |line: f64| {
             let mut events = narrowed(TwoSockets::NIC4, &|_, _, _| Some(0.97 * line));
             if let Event::RunStarted { settings, .. } = &mut events[0] {
                 settings.expect.line_rate = Some(crate::model::Gbps(line));
             }
             let findings = judge(&ledger(&events)).findings;
-            assert_eq!(findings[0].severity, Severity::Note, "{findings:#?}");
+            assert_eq!(findings[0].severity, Severity::Warning, "{findings:#?}");
             findings[0].says.clone()
         };
         assert!(said(200.0).ends_with("It still carries the line rate of 200 Gb/s."));

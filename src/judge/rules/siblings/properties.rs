@@ -55,7 +55,7 @@ pub(super) const PROPERTIES: &[Property] = &[
         what: "PCIe link",
         severity: Severity::Warning,
         of: Of::Nic(pcie_link),
-        told_by: Some((Rule::PcieLink, Severity::Note)),
+        told_by: Some((Rule::PcieLink, Severity::Warning)),
         remedy: "Reseat the card and riser, or move it to the slot that its siblings have it in.",
     },
     Property {
