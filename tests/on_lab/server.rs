@@ -6,7 +6,12 @@ use crate::bench::{Bench, NODES};
 use crate::running::Report;
 
 /// One for each node and more: each is named by a rule of its own, most of them without any traffic.
-pub const FAULTS: &[&str] = &["narrow:node01:1:x8"];
+pub const FAULTS: &[&str] = &[
+    "narrow:node01:1:x8",
+    "far:node02:1",
+    "no-peermem:node03",
+    "mtu:node03:0:1500",
+];
 
 /// Runs, and holds the report against the faults in the way that the demo does.
 fn judged(bench: &mut Bench) -> Report {
