@@ -15,7 +15,7 @@ pub(super) const ABOUT: About = About {
     remedy: REMEDY,
 };
 
-const REMEDY: &str = "Reset the port's counters (perfquery -R, or mlnx_perf) and look again after a day; until then \
+const REMEDY: &str = "Reset the port's counters (perfquery -R on InfiniBand) and look again after a day; until then \
                       watch the link by the switch's own counters.";
 
 /// Fields of errors that say something when they are full.
