@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::text::{Style, paragraph};
+use super::findings::paragraph;
+use super::text::Style;
 use crate::judge::{About, about};
 use crate::model::Rule;
 
@@ -62,6 +63,14 @@ mod tests {
         let mut out = Vec::new();
         explain(Rule::PcieLink, STYLE, &mut out).unwrap();
         insta::assert_snapshot!(String::from_utf8(out).unwrap());
+    }
+
+    #[test]
+    fn the_readme_names_every_rule() {
+        let readme = include_str!("../../README.md");
+        for rule in Rule::ALL {
+            assert!(readme.contains(&format!("`{rule}`")), "{rule}");
+        }
     }
 
     #[test]

@@ -31,11 +31,8 @@ use crate::model::{
 /// Those of `out`.
 pub fn text(facts: &NodeFacts, said: &Said, style: Style, out: &mut dyn Write) -> io::Result<()> {
     write_facts(facts, out)?;
-    for finding in &said.findings {
-        writeln!(out)?;
-        super::text::show(finding, style, out)?;
-    }
-    super::text::cannot_tell(&said.cannot_tell, style, out)
+    super::findings::findings(&said.findings, style, out)?;
+    super::findings::cannot_tell(&said.cannot_tell, style, out)
 }
 
 /// Writes the same as one JSON document.

@@ -1,6 +1,7 @@
 //! Reports: one small file for each format, all from the same ledger and judgement.
 
 mod explain;
+mod findings;
 pub mod inspect;
 mod json;
 mod text;

@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use super::findings::{cannot_tell, findings, paragraph};
 use crate::judge::{Judgement, Observation, observe};
 use crate::ledger::{Ledger, NodeState, PairState};
-use crate::model::{CannotTell, Finding, NodeName, Rail, Rule, RunEnd, Severity, Verdict};
+use crate::model::{NodeName, Rail, RunEnd, Severity, Verdict};
 
 /// Columns of a table of rates on a page; more receivers are summed up as the worst.
 const MAX_COLUMNS: usize = 8;
-
-/// Of those that one reason is about, so many are named.
-const MOST_NAMED: usize = 3;
 
 /// How the text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +41,7 @@ pub fn text(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     headline(ledger, judgement, style, out)?;
-    for finding in &judgement.findings {
-        writeln!(out)?;
-        show(finding, style, out)?;
-    }
+    findings(&judgement.findings, style, out)?;
     rails(ledger, out)?;
     coverage(ledger, judgement, style, out)?;
     cannot_tell(&judgement.cannot_tell, style, out)?;
@@ -94,92 +89,6 @@ fn headline(
         }
         None => writeln!(out, "The run has not ended: what follows is a part."),
     }
-}
-
-pub(super) fn show(finding: &Finding, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let (mark, code) = match finding.severity {
-        Severity::Fault => ("FAULT", "1;31"),
-        Severity::NotJudged => ("NOT JUDGED", "1;33"),
-        Severity::Warning => ("WARNING", "1;33"),
-        Severity::Note => ("NOTE", "1"),
-    };
-    writeln!(out, "{} {}", style.paint(code, mark), finding.rule)?;
-    paragraph(out, style, "  ", "  ", &finding.says)?;
-    if let (Some(measured), Some(expected), Some(from)) =
-        (finding.measured, finding.expected, &finding.expected_from)
-    {
-        let text = format!("measured {measured}, expected {expected}: {from}");
-        paragraph(out, style, "  ", "  ", &text)?;
-    }
-    for evidence in &finding.evidence {
-        paragraph(
-            out,
-            style,
-            "    - ",
-            "      ",
-            &format!("{} ({})", evidence.saw, evidence.from),
-        )?;
-    }
-    paragraph(out, style, "  What to do: ", "    ", &finding.remedy)
-}
-
-/// The rules that lacked their facts, each reason once with the number of those it is about.
-pub(super) fn cannot_tell(
-    entries: &[CannotTell],
-    style: Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    if entries.is_empty() {
-        return Ok(());
-    }
-    let mut groups: BTreeMap<(Rule, &str), Vec<String>> = BTreeMap::new();
-    for entry in entries {
-        let who = entry.subject.to_string();
-        groups
-            .entry((entry.rule, &entry.why))
-            .or_default()
-            .push(who);
-    }
-    writeln!(out, "\nCannot tell ({} checks):", entries.len())?;
-    for ((rule, why), who) in groups {
-        let shown = match who.len() {
-            n if n > MOST_NAMED => format!(
-                "{} and {} more",
-                who[..MOST_NAMED].join(", "),
-                n - MOST_NAMED
-            ),
-            _ => who.join(", "),
-        };
-        let text = format!("{rule}, {shown}: because {why}");
-        paragraph(out, style, "  - ", "    ", &text)?;
-    }
-    Ok(())
-}
-
-/// Writes words wrapped to the width, the first line behind `first`, the others behind `rest`.
-pub(super) fn paragraph(
-    out: &mut dyn Write,
-    style: Style,
-    first: &str,
-    rest: &str,
-    text: &str,
-) -> io::Result<()> {
-    let mut line = first.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        let columns = line.chars().count() + usize::from(!empty) + word.chars().count();
-        if !empty && columns > style.width {
-            writeln!(out, "{line}")?;
-            line = rest.to_owned();
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    writeln!(out, "{line}")
 }
 
 /// For each rail a table of rates, senders down, receivers across.

@@ -1,0 +1,203 @@
+//! Findings for a person, and what could not be told: the same words in every text.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use super::text::Style;
+use crate::model::{CannotTell, Finding, Rule, Severity};
+
+/// Of those that one reason is about, so many are named.
+const MOST_NAMED: usize = 3;
+
+/// Findings of a rule that are shown in full; what a whole cluster has would fill pages.
+const IN_FULL: usize = 4;
+
+/// Of the others so many are named.
+const BY_NAME: usize = 48;
+
+/// Writes findings, the worst first; of one kind the first few in full and the others by name.
+pub(super) fn findings(all: &[Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let mut kinds: Vec<((Severity, Rule), Vec<&Finding>)> = Vec::new();
+    for finding in all {
+        let kind = (finding.severity, finding.rule);
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, of_kind)) => of_kind.push(finding),
+            None => kinds.push((kind, vec![finding])),
+        }
+    }
+    kinds
+        .iter()
+        .try_for_each(|(_, of_kind)| one_kind(of_kind, style, out))
+}
+
+fn one_kind(of_kind: &[&Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    // One more by name would save nothing.
+    let full = match of_kind.len() {
+        n if n <= IN_FULL + 1 => n,
+        _ => IN_FULL,
+    };
+    for finding in &of_kind[..full] {
+        writeln!(out)?;
+        show(finding, style, out)?;
+    }
+    let others = &of_kind[full..];
+    if others.is_empty() {
+        return Ok(());
+    }
+    let mut names: Vec<String> = others.iter().take(BY_NAME).map(|f| by_name(f)).collect();
+    if others.len() > BY_NAME {
+        names.push(format!(
+            "and {} more (all in --format json)",
+            others.len() - BY_NAME
+        ));
+    }
+    let (mark, code) = mark(of_kind[0].severity);
+    let what = format!("{} {}", style.paint(code, mark), of_kind[0].rule);
+    writeln!(out, "\n{what}, {} more like these:", others.len())?;
+    paragraph(out, style, "  ", "  ", &names.join(", "))
+}
+
+/// `mlx5_1 of node02 tx (0.50)`.
+fn by_name(finding: &Finding) -> String {
+    match finding.ratio {
+        Some(ratio) => format!("{} ({ratio:.2})", finding.subject),
+        None => finding.subject.to_string(),
+    }
+}
+
+fn mark(severity: Severity) -> (&'static str, &'static str) {
+    match severity {
+        Severity::Fault => ("FAULT", "1;31"),
+        Severity::NotJudged => ("NOT JUDGED", "1;33"),
+        Severity::Warning => ("WARNING", "1;33"),
+        Severity::Note => ("NOTE", "1"),
+    }
+}
+
+fn show(finding: &Finding, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let (mark, code) = mark(finding.severity);
+    writeln!(out, "{} {}", style.paint(code, mark), finding.rule)?;
+    paragraph(out, style, "  ", "  ", &finding.says)?;
+    if let (Some(measured), Some(expected), Some(from)) =
+        (finding.measured, finding.expected, &finding.expected_from)
+    {
+        let text = format!("measured {measured}, expected {expected}: {from}");
+        paragraph(out, style, "  ", "  ", &text)?;
+    }
+    for evidence in &finding.evidence {
+        paragraph(
+            out,
+            style,
+            "    - ",
+            "      ",
+            &format!("{} ({})", evidence.saw, evidence.from),
+        )?;
+    }
+    paragraph(out, style, "  What to do: ", "    ", &finding.remedy)
+}
+
+/// The rules that lacked their facts, each reason once with the number of those it is about.
+pub(super) fn cannot_tell(
+    entries: &[CannotTell],
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let mut groups: BTreeMap<(Rule, &str), Vec<String>> = BTreeMap::new();
+    for entry in entries {
+        let who = entry.subject.to_string();
+        groups
+            .entry((entry.rule, &entry.why))
+            .or_default()
+            .push(who);
+    }
+    writeln!(out, "\nCannot tell ({} checks):", entries.len())?;
+    for ((rule, why), who) in groups {
+        let shown = match who.len() {
+            n if n > MOST_NAMED => format!(
+                "{} and {} more",
+                who[..MOST_NAMED].join(", "),
+                n - MOST_NAMED
+            ),
+            _ => who.join(", "),
+        };
+        let text = format!("{rule}, {shown}: because {why}");
+        paragraph(out, style, "  - ", "    ", &text)?;
+    }
+    Ok(())
+}
+
+/// Writes words wrapped to the width, the first line behind `first`, the others behind `rest`.
+pub(super) fn paragraph(
+    out: &mut dyn Write,
+    style: Style,
+    first: &str,
+    rest: &str,
+    text: &str,
+) -> io::Result<()> {
+    let mut line = first.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        let columns = line.chars().count() + usize::from(!empty) + word.chars().count();
+        if !empty && columns > style.width {
+            writeln!(out, "{line}")?;
+            line = rest.to_owned();
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    writeln!(out, "{line}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::judge;
+    use crate::ledger::testing::{events, ledger};
+
+    const FULL: f64 = 391.0;
+
+    fn shown(nodes: usize) -> String {
+        // A third of the senders are at half.
+        let rate = |i: usize, _, _| {
+            Some(if i.is_multiple_of(3) {
+                0.5 * FULL
+            } else {
+                FULL
+            })
+        };
+        let judgement = judge(&ledger(&events(nodes, 1, &rate)));
+        let style = Style {
+            color: false,
+            width: 100,
+        };
+        let mut out = Vec::new();
+        findings(&judgement.findings, style, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn what_many_nics_have_is_shown_in_full_for_the_first_and_by_name_for_all() {
+        let text = shown(20);
+        assert_eq!(text.matches("What to do").count(), IN_FULL);
+        assert!(
+            text.contains("FAULT half-bandwidth, 3 more like these:"),
+            "{text}"
+        );
+        for node in (1..=20).step_by(3) {
+            assert!(
+                text.contains(&format!("mlx5_0 of node{node:02}")),
+                "{node}: {text}"
+            );
+        }
+        assert!(text.ends_with("tx (0.50)\n"), "{text}");
+        // Five are not worth a list of one.
+        assert_eq!(shown(15).matches("What to do").count(), 5);
+    }
+}
