@@ -113,7 +113,12 @@ pub(super) fn cannot_tell(
             .or_default()
             .push(who);
     }
-    writeln!(out, "\nCannot tell ({} checks):", entries.len())?;
+    let checks = if entries.len() == 1 {
+        "check"
+    } else {
+        "checks"
+    };
+    writeln!(out, "\nCannot tell ({} {checks}):", entries.len())?;
     for ((rule, why), who) in groups {
         let shown = match who.len() {
             n if n > MOST_NAMED => format!(

@@ -1,20 +1,24 @@
-//! A card with several ports, whose slot carries less than all of them.
+//! A card with several ports on one PCIe link, or with one port on several.
 
 use std::collections::BTreeMap;
 
 use crate::judge::cause::{evidence, limit};
 use crate::judge::rules::{About, Said, listed, plain};
 use crate::judge::{NicView, NodeView};
-use crate::model::{Finding, Gbps, PcieTree, Rule, Severity};
+use crate::model::{Evidence, Finding, Gbps, PciAddress, PcieTree, Rule, Severity};
 use crate::topology::PcieLimit;
 
 pub(super) const ABOUT: About = About {
     rule: Rule::TwoFunctions,
     means: "Several ports of one card share its PCIe link, which carries each of them and not all at once. \
-            Where each port is a rail, all of them together reach no more than the link.",
+            Where each port is a rail, all of them together reach no more than the link. Or the other way \
+            round (Socket Direct): a card has a PCIe link on each socket, and whoever uses one function \
+            alone gets half of its line.",
     detected: "RDMA devices whose PCI addresses differ in the function alone, ports of one device, and the \
-               narrowest link on their way to the root, against the sum of their line rates. A warning \
-               where they play rails, else a note. Cannot be told where the PCIe link is unknown.",
+               narrowest link on their way to the root, against the sum of their line rates: a warning \
+               where they play rails, else a note. RDMA devices in several slots that state one \
+               sys_image_guid, where a link carries less than the line: a warning. Says nothing where the \
+               PCIe link is unknown.",
     remedy: REMEDY,
 };
 
@@ -29,13 +33,73 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     for nics in cards(node).into_values().filter(|nics| nics.len() > 1) {
         said.findings.extend(shared(node, tree, &nics));
     }
+    let split = node.nics.iter().filter_map(|nic| split(node, tree, nic));
+    said.findings.extend(split);
 }
+
+/// Domain, bus and device of a function's address.
+fn slot(pci: &PciAddress) -> Option<&str> {
+    pci.0.rsplit_once('.').map(|(slot, _)| slot)
+}
+
+/// A NIC whose link carries less than its line, and whose card has links in other slots.
+fn split(node: &NodeView<'_>, tree: &PcieTree, nic: &NicView<'_>) -> Option<Finding> {
+    let card = nic.device.identity.card.value()?;
+    let (own, line) = (most(&limit(tree, nic.device)?), *nic.line.value()?);
+    let here = slot(nic.pci()?)?;
+    if own.share_of(line)? >= ENOUGH {
+        return None;
+    }
+    let mut others: BTreeMap<&str, (&str, Gbps)> = BTreeMap::new();
+    for device in node.facts.rdma.value()?.iter().take(MOST_DEVICES) {
+        let there = device.pci.value().and_then(slot);
+        let carries = limit(tree, device).map(|limit| most(&limit));
+        if let (Some(there), Some(carries)) = (there, carries)
+            && device.identity.card.value() == Some(card)
+            && there != here
+        {
+            others.entry(there).or_insert((&device.name, carries));
+        }
+    }
+    let (_, first) = others.first_key_value()?;
+    let together = Gbps(own.0 + others.values().map(|(_, carries)| carries.0).sum::<f64>());
+    let says = format!(
+        "{} is one of {} PCIe functions of its card in different slots: alone it carries {own} of the line \
+         rate of {line}, together with {} {together}.",
+        nic.in_words(),
+        others.len() + 1,
+        listed(others.values().map(|(name, _)| (*name).to_owned())),
+    );
+    let same = format!("sys_image_guid {card} of {} and {}", nic.id.device, first.0);
+    let evidence = vec![Evidence {
+        saw: same,
+        from: nic.device.identity.card.source()?.to_owned(),
+    }];
+    let plain = plain(
+        Rule::TwoFunctions,
+        Severity::Warning,
+        nic.subject(None),
+        says,
+        evidence,
+        "Have jobs use all functions of the card, each from its own socket, or use a card in one slot that \
+         carries the whole line.",
+    );
+    Some(Finding {
+        expected: Some(line),
+        expected_from: nic.line.source().map(str::to_owned),
+        ratio: own.share_of(line),
+        ..plain
+    })
+}
+
+/// More RDMA devices than any node has; what a node sends may be longer.
+const MOST_DEVICES: usize = 256;
 
 /// The NICs by their card: domain, bus and device.
 fn cards<'n, 'a>(node: &'n NodeView<'a>) -> BTreeMap<&'a str, Vec<&'n NicView<'a>>> {
     let mut cards: BTreeMap<&str, Vec<&NicView<'_>>> = BTreeMap::new();
     for nic in node.nics.iter().filter(|nic| nic.device.software.is_none()) {
-        if let Some((card, _)) = nic.pci().and_then(|pci| pci.0.rsplit_once('.')) {
+        if let Some(card) = nic.pci().and_then(slot) {
             cards.entry(card).or_default().push(nic);
         }
     }
@@ -113,7 +177,7 @@ fn most(limit: &PcieLimit) -> Gbps {
 mod tests {
     use super::super::testing::{at, said};
     use super::*;
-    use crate::model::testing::pcie::{TwoSockets, address};
+    use crate::model::testing::pcie::{TwoSockets, address, link};
     use crate::model::{Fact, NodeFacts};
 
     /// `mlx5_2` and `mlx5_3` are functions of one card at Gen5 x16.
@@ -142,6 +206,45 @@ mod tests {
         assert_eq!(said(Rule::TwoFunctions, &with(200.0)), Said::default());
         // Not even one fits: that is another rule's.
         assert_eq!(said(Rule::TwoFunctions, &with(800.0)), Said::default());
+    }
+
+    /// `mlx5_0` on socket 0 and `mlx5_4` on socket 1, at Gen3 x16 each.
+    fn socket_direct(same_card: bool) -> NodeFacts {
+        let mut facts = with(200.0);
+        let gen3 = (crate::model::LinkSpeed::Gen3, 16);
+        if let Fact::Known { value, .. } = &mut facts.pcie {
+            for nic in [TwoSockets::NIC0, TwoSockets::NIC4, "0000:c2:00.0"] {
+                at(value, nic).link = link(gen3, gen3);
+            }
+        }
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            for (number, device) in value.iter_mut().enumerate() {
+                let card = if same_card && number == 4 { 0 } else { number };
+                let guid = format!("b83f:d203:00e5:000{card}").parse().unwrap();
+                device.identity.card = Fact::known(guid, format!("{}/sys_image_guid", device.name));
+            }
+        }
+        facts
+    }
+
+    #[test]
+    fn a_card_in_two_slots_is_told_with_what_both_carry() {
+        let found = said(Rule::TwoFunctions, &socket_direct(true)).findings;
+        let says: Vec<_> = found.iter().map(|finding| &*finding.says).collect();
+        assert_eq!(
+            says,
+            [
+                "NIC mlx5_0 of node02 is one of 2 PCIe functions of its card in different slots: alone it \
+                 carries 115 Gb/s of the line rate of 200 Gb/s, together with mlx5_4 230 Gb/s.",
+                "NIC mlx5_4 of node02 is one of 2 PCIe functions of its card in different slots: alone it \
+                 carries 115 Gb/s of the line rate of 200 Gb/s, together with mlx5_0 230 Gb/s.",
+            ]
+        );
+        assert_eq!(found[0].severity, Severity::Warning);
+        assert_eq!(
+            said(Rule::TwoFunctions, &socket_direct(false)),
+            Said::default()
+        );
     }
 
     #[test]

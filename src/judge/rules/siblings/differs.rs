@@ -72,7 +72,9 @@ fn told(
     let Some(finding) = same else {
         return false;
     };
-    finding.evidence.extend(evidence(property, odd));
+    // Its own value is evidence there already.
+    let [_, siblings] = evidence(property, odd);
+    finding.evidence.push(siblings);
     let mut majority = odd.majority.nodes.iter();
     if !majority.any(|node| already.contains(node.name)) {
         finding.severity = finding.severity.min(severity);
