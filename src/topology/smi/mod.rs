@@ -133,7 +133,7 @@ pub enum TopoError {
         /// The device.
         name: String,
     },
-    /// There are more devices than [`MAX_DEVICES`].
+    /// There are more devices than 256.
     #[error("line {line}: more than {MAX_DEVICES} devices were not expected")]
     TooMany {
         /// The line, from 1.

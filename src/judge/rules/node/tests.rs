@@ -66,6 +66,20 @@ fn a_healthy_guest_with_software_rdma_has_nothing_to_say() {
     assert_eq!(said, Said::default());
 }
 
+#[test]
+fn a_port_that_nobody_uses_may_be_down() {
+    let mut facts = guest();
+    if let Fact::Known { value, .. } = &mut facts.rdma {
+        let mut unused = value[1].clone();
+        unused.name = "rxe2".into();
+        unused.ports[0].state = Fact::known(PortState::Down, "state");
+        unused.ports[0].physical_state = Fact::known("Disabled".into(), "phys_state");
+        unused.ports[0].gids.clear();
+        value.push(unused);
+    }
+    assert_eq!(inspect(&NodeName::from("node01"), &facts), Said::default());
+}
+
 proptest! {
     #[test]
     fn whatever_a_node_says_of_its_nics_is_judged(

@@ -115,6 +115,14 @@ pub(super) const PROPERTIES: &[Property] = &[
         remedy: "Bring the cards of one model to one firmware.",
     },
     Property {
+        what: "device name",
+        severity: Severity::Note,
+        of: Of::Nic(device_name),
+        told_by: None,
+        remedy: "Do not name the device in one NCCL_IB_HCA or UCX_NET_DEVICES for all nodes, or give it one name by a \
+                 udev rule.",
+    },
+    Property {
         what: "driver",
         severity: Severity::Note,
         of: Of::Nic(driver),
@@ -278,6 +286,16 @@ fn firmware(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
 
 fn driver(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
     let seen = Seen::fact(&nic.device.driver, Clone::clone)?;
+    Some(seen.among(model(node, nic)))
+}
+
+/// What a rail's device is called; where its model differs, so may its name.
+fn device_name(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+    let seen = Seen {
+        value: nic.id.device.clone(),
+        from: "/sys/class/infiniband".to_owned(),
+        among: String::new(),
+    };
     Some(seen.among(model(node, nic)))
 }
 
