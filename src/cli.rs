@@ -128,6 +128,10 @@ pub struct ReportArgs {
     #[arg(long)]
     pub accept_new: bool,
 
+    /// Probe NICs that a job uses, too; without it they are left out, and the report says why
+    #[arg(long)]
+    pub force: bool,
+
     /// The seed of the schedule, to repeat a run's [default: a new one, which the report states]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -374,10 +378,13 @@ mod tests {
     #[test]
     fn a_report_takes_what_the_help_promises() {
         let args = report(
-            "n1 n[2-3] --config c.toml -f json -o r.json --record e --accept-new --seed 9 --color never",
+            "n1 n[2-3] --config c.toml -f json -o r.json --record e --accept-new --force --seed 9 --color never",
         );
         assert_eq!(args.nodes, ["n1", "n[2-3]"]);
-        assert_eq!((args.seed, args.accept_new), (Some(9), true));
+        assert_eq!(
+            (args.seed, args.accept_new, args.force),
+            (Some(9), true, true)
+        );
         let outputs = args.outputs().unwrap();
         assert_eq!((outputs[0].format, outputs.len()), (Format::Json, 1));
         assert_eq!(outputs[0].file, Some("r.json".into()));

@@ -25,7 +25,8 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
         ..
     } = arguments;
     let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
-    let settings = cluster.settings(arguments.seed.unwrap_or_else(rand::random));
+    let mut settings = cluster.settings(arguments.seed.unwrap_or_else(rand::random));
+    settings.force = arguments.force;
     // Opened before the run: a place that cannot be written to must not cost the run's results.
     let outputs = outputs(arguments)?;
     let mut record = record(arguments)?;

@@ -12,7 +12,7 @@ use crate::model::{
     Event, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Port, ProbeId, Rail, Role,
     Route, RunEnd, RunSettings, SCHEMA,
 };
-use crate::plan::{NoRoute, PlannedRound, all_pairs, pack, resolve_rails, route};
+use crate::plan::{NoRoute, PlannedRound, all_pairs, in_use, pack, resolve_rails, route};
 use crate::wire::{FromAgent, PROTOCOL, ToAgent};
 
 /// How long the conductor waits for things that have no deadline of their own.
@@ -278,9 +278,9 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         for round in rounds {
             let mut kept = Vec::new();
             for pair in round {
-                match self.route(&pair) {
-                    Ok(_) => kept.push(pair),
-                    Err(why) => self.skip(pair, why)?,
+                match self.in_use(&pair).or_else(|| self.route(&pair).err()) {
+                    None => kept.push(pair),
+                    Some(why) => self.skip(pair, why)?,
                 }
             }
             routed.push(kept);
@@ -299,6 +299,15 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             rail,
             why,
         })
+    }
+
+    /// Why a pair would disturb somebody's work, if it would.
+    fn in_use(&self, pair: &Pair) -> Option<String> {
+        let used = |nic: &NicId| in_use(self.ledger.get_node(&nic.node)?.facts.as_ref()?, nic);
+        let mut ends = [&pair.from, &pair.to].into_iter();
+        (!self.settings.force)
+            .then(|| ends.find_map(used))
+            .flatten()
     }
 
     fn route(&self, pair: &Pair) -> Result<Route, String> {

@@ -29,6 +29,8 @@ enum Kind {
     Boasts,
     /// Answers prepare and never again.
     Stuck,
+    /// A job uses its first NIC.
+    Busy,
 }
 
 struct Fake {
@@ -43,7 +45,13 @@ struct Fake {
 
 impl Fake {
     fn new(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> Self {
-        let facts = survey(kinds.len());
+        let mut facts = survey(kinds.len());
+        let busy = |(_, kind): &(_, &Kind)| **kind == Kind::Busy;
+        for (facts, _) in facts.iter_mut().zip(kinds).filter(busy) {
+            if let Fact::Known { value, .. } = &mut facts.rdma {
+                value[0].queue_pairs = Fact::known(vec![job()], "RDMA netlink");
+            }
+        }
         let start = |(node, kind): (usize, &Kind)| match kind {
             Kind::Refused => (node, FromNode::Gone("connection refused".into())),
             Kind::OtherVersion => (node, hello(PROTOCOL + 1)),
@@ -183,6 +191,16 @@ fn endpoint(node: usize) -> Endpoint {
     }
 }
 
+fn job() -> QueuePairHolder {
+    QueuePairHolder {
+        pid: Some(4711),
+        name: "python3".into(),
+        rc: 128,
+        ud: 1,
+        other: 0,
+    }
+}
+
 fn survey(nodes: usize) -> Vec<NodeFacts> {
     let facts = events(nodes, 2, &|_, _, _| Some(1.0))
         .into_iter()
@@ -207,6 +225,14 @@ const LIMITS: Limits = Limits {
 };
 
 fn run(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> (Ledger, Judgement, Vec<Event>) {
+    run_with(kinds, rate, settings(kinds.len()))
+}
+
+fn run_with(
+    kinds: &[Kind],
+    rate: fn(usize, usize) -> f64,
+    settings: RunSettings,
+) -> (Ledger, Judgement, Vec<Event>) {
     let mut events = Vec::new();
     let stop = AtomicBool::new(false);
     let mut emit = |event: Event| -> Result<(), Infallible> {
@@ -214,7 +240,7 @@ fn run(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> (Ledger, Judgement, Vec
         Ok(())
     };
     let fleet = Fake::new(kinds, rate);
-    Conductor::new(fleet, settings(kinds.len()), LIMITS, &stop, &mut emit)
+    Conductor::new(fleet, settings, LIMITS, &stop, &mut emit)
         .run()
         .unwrap();
     let ledger = ledger(&events);
@@ -252,6 +278,28 @@ fn a_healthy_cluster_is_at_line_rate_and_needs_no_retest() {
             end: RunEnd::Complete
         })
     ));
+}
+
+#[test]
+fn a_nic_that_a_job_uses_is_left_alone_unless_forced() {
+    let kinds = [Kind::Well, Kind::Busy, Kind::Well];
+    let (ledger, judgement, _) = run(&kinds, |_, _| FULL);
+    assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+    // Of rail 0 only the two pairs without the busy NIC, of rail 1 all six.
+    let coverage = &judgement.coverage;
+    assert_eq!((coverage.measured, coverage.not_run), (8, 4));
+    let why = &coverage.gaps[0].why;
+    let says = "mlx5_0 of node02 is in use: 128 RC queue pairs of python3 (pid 4711)";
+    assert!(why.starts_with(says), "{why}");
+    assert_eq!(ledger.probes().count(), 8);
+
+    let forced = RunSettings {
+        force: true,
+        ..settings(3)
+    };
+    let (_, judgement, _) = run_with(&kinds, |_, _| FULL, forced);
+    assert_eq!(judgement.verdict, Verdict::AtLineRate);
+    assert_eq!(judgement.coverage.measured, 12);
 }
 
 #[test]

@@ -148,12 +148,24 @@ pub struct Port {
     /// Data is counted in words of 4 bytes.
     #[serde(default)]
     pub counters: Fact<Counters>,
+    /// What the port carried while its node was surveyed.
+    #[serde(default)]
+    pub traffic: Fact<Traffic>,
     /// The driver's own counters of the port, from `hw_counters`.
     #[serde(default)]
     pub hw_counters: Fact<Counters>,
     /// What `gids` leaves out because it could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+}
+
+/// What a port carries, headers and all.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Sent.
+    pub tx: Gbps,
+    /// Received.
+    pub rx: Gbps,
 }
 
 /// A network interface.

@@ -28,7 +28,7 @@ pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd,
 pub use fact::Fact;
 pub use facts::{
     GidEntry, GidType, LinkLayer, Netdev, NodeFacts, NumaNode, Port, PortState, RdmaDevice,
-    SoftwareRdma,
+    SoftwareRdma, Traffic,
 };
 pub use finding::{CannotTell, Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
 pub use gid::Gid;

@@ -51,4 +51,7 @@ pub struct RunSettings {
     pub expect: Expect,
     /// The seed of the schedule.
     pub seed: u64,
+    /// Whether NICs are probed that others use.
+    #[serde(default)]
+    pub force: bool,
 }

@@ -243,6 +243,7 @@ fn port(page: &mut Page<'_>, device: &RdmaDevice, port: &Port) -> io::Result<()>
         summary.add("LID", &port.lid, |lid| format!("LID {lid}"));
     }
     page.summary(&format!("port {}", port.number), summary)?;
+    counts::traffic(page, port)?;
     counts::errors(page, port)?;
     nic::subnet(page, port)?;
     netdev(page, device, port)?;

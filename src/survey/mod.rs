@@ -29,6 +29,7 @@ mod sample;
 mod subnet;
 #[cfg(test)]
 mod tests;
+mod traffic;
 #[cfg(test)]
 mod tree;
 
@@ -93,6 +94,7 @@ struct Survey<'a> {
 
 fn survey_with(survey: &Survey<'_>) -> NodeFacts {
     let mut rdma = device::devices(survey);
+    let traffic = traffic::begin(survey.root, &mut rdma);
     queue_pairs::fill(survey.root, &mut rdma);
     let pcie = pcie::tree(survey.root, rdma.value().map_or(&[], Vec::as_slice));
     // Some drivers log what they refuse: without a GPU nobody wants to know.
@@ -104,6 +106,7 @@ fn survey_with(survey: &Survey<'_>) -> NodeFacts {
             device.dmabuf = survey.takes_dmabuf(&device.name);
         }
     }
+    traffic::end(survey.root, &traffic, &mut rdma);
     let devices = rdma.value().map_or(&[][..], Vec::as_slice);
     NodeFacts {
         hostname: host::hostname(survey.root),

@@ -30,6 +30,8 @@ pub(super) fn port(survey: &Survey<'_>, device: &DeviceDir, number: u8) -> Port 
         lid,
         netdev: netdev::of_port(survey, device, number, &gids),
         gids,
+        // What it carries is told when its counters are read a second time.
+        traffic: Fact::unknown("its data counters were not read twice"),
         counters: counters::of_port(survey.root, &dir),
         hw_counters: counters::of_driver(survey.root, &dir),
         unread,

@@ -22,6 +22,17 @@ pub(super) fn errors(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
     page.part("errors", errors.join(", "))
 }
 
+/// What the port carried, where it carried anything.
+pub(super) fn traffic(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
+    match port.traffic.value() {
+        Some(traffic) if traffic.tx.is_positive() || traffic.rx.is_positive() => page.part(
+            "traffic",
+            format!("sends {}, receives {} now", traffic.tx, traffic.rx),
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// `link_downed 255 or more (saturated)`.
 fn count(counter: &Counter) -> String {
     let more = match counter.is_saturated() {

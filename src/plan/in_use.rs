@@ -1,0 +1,118 @@
+//! NICs that somebody works with: a probe would take their bandwidth, and measure what they leave.
+
+use crate::model::{Gbps, NicId, NodeFacts, Port, QueuePairHolder, RdmaDevice};
+
+/// A port that carries more than this share of its line is in use …
+const BUSY_FROM: f64 = 0.01;
+
+/// … and where no line rate is known, one that carries more than this, in Gb/s.
+const BUSY_FROM_GBPS: f64 = 0.1;
+
+/// Why a NIC should be left alone, if it should: a process holds reliable connections on it, or it
+/// carried traffic while its node was surveyed.
+///
+/// Daemons such as a subnet manager hold datagram queue pairs only, and file systems of the kernel
+/// keep connections that are mostly idle: they count by their traffic.
+pub fn in_use(facts: &NodeFacts, nic: &NicId) -> Option<String> {
+    let devices = facts.rdma.value()?;
+    let device = devices.iter().find(|device| device.name == nic.device)?;
+    let port = device.ports.iter().find(|port| port.number == nic.port);
+    let why = held(device).or_else(|| busy(device, port?))?;
+    Some(format!(
+        "{nic} is in use: {why} (--force probes it all the same)"
+    ))
+}
+
+fn held(device: &RdmaDevice) -> Option<String> {
+    let is_job = |holder: &&QueuePairHolder| holder.pid.is_some() && holder.rc > 0;
+    let mut jobs = device.queue_pairs.value()?.iter().filter(is_job);
+    let first = jobs.next()?;
+    let more = match jobs.count() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let pid = first.pid.unwrap_or_default();
+    Some(format!(
+        "{} RC queue pairs of {} (pid {pid}){more}",
+        first.rc, first.name
+    ))
+}
+
+fn busy(device: &RdmaDevice, port: &Port) -> Option<String> {
+    let traffic = port.traffic.value()?;
+    // What software RDMA says of its rate means nothing.
+    let line = port.rate.value().filter(|_| device.software.is_none());
+    let limit = match line {
+        Some(line) if line.is_positive() => Gbps(line.0 * BUSY_FROM),
+        _ => Gbps(BUSY_FROM_GBPS),
+    };
+    let busy = traffic.tx > limit || traffic.rx > limit;
+    busy.then(|| format!("it sent {} and received {}", traffic.tx, traffic.rx))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::testing::{facts, port};
+    use crate::model::{Fact, Traffic};
+
+    fn said(change: impl FnOnce(&mut RdmaDevice)) -> Option<String> {
+        let mut facts = facts(vec![("mlx5_0", "0000:01:00.0", port())]);
+        if let Fact::Known { value, .. } = &mut facts.rdma {
+            change(&mut value[0]);
+        }
+        let nic = NicId {
+            node: "node01".into(),
+            device: "mlx5_0".into(),
+            port: 1,
+        };
+        in_use(&facts, &nic)
+    }
+
+    fn holder(pid: Option<u32>, rc: u32, ud: u32) -> QueuePairHolder {
+        QueuePairHolder {
+            pid,
+            name: "python3".into(),
+            rc,
+            ud,
+            other: 0,
+        }
+    }
+
+    #[test]
+    fn connections_of_a_process_are_a_job_and_those_of_daemons_are_not() {
+        let with = |holders: Vec<QueuePairHolder>| {
+            said(|device| device.queue_pairs = Fact::known(holders, "RDMA netlink"))
+        };
+        assert_eq!(
+            with(vec![holder(Some(4711), 128, 1), holder(Some(4712), 1, 0)]).as_deref(),
+            Some(
+                "mlx5_0 of node01 is in use: 128 RC queue pairs of python3 (pid 4711), and 1 more (--force \
+                 probes it all the same)"
+            )
+        );
+        assert_eq!(with(vec![holder(Some(7), 0, 3), holder(None, 12, 1)]), None);
+        assert_eq!(said(|_| {}), None, "what nobody told is no reason");
+    }
+
+    #[test]
+    fn traffic_counts_from_a_hundredth_of_the_line() {
+        let with = |rate: Option<f64>, tx: f64| {
+            said(|device| {
+                let port = &mut device.ports[0];
+                port.rate = match rate {
+                    Some(rate) => Fact::known(Gbps(rate), "rate"),
+                    None => Fact::unknown("Permission denied"),
+                };
+                let (tx, rx) = (Gbps(tx), Gbps(0.0));
+                port.traffic = Fact::known(Traffic { tx, rx }, "port_xmit_data");
+            })
+        };
+        assert_eq!(with(Some(400.0), 3.9), None);
+        let why = with(Some(400.0), 4.1).unwrap();
+        assert!(why.contains("it sent 4.10 Gb/s and received"), "{why}");
+        assert_eq!(with(None, 0.09), None);
+        assert!(with(None, 0.11).is_some());
+        assert!(with(Some(f64::NAN), 0.11).is_some());
+    }
+}
