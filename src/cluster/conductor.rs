@@ -22,6 +22,8 @@ pub struct Limits {
     pub step: Duration,
     /// An agent that says nothing for so long is lost. Agents send a heartbeat every few seconds.
     pub silence: Duration,
+    /// Whether nodes live in our time: one whose clock runs faster is not believed.
+    pub compare_clocks: bool,
 }
 
 impl Default for Limits {
@@ -29,6 +31,7 @@ impl Default for Limits {
         Self {
             step: Duration::from_secs(120),
             silence: Duration::from_secs(30),
+            compare_clocks: true,
         }
     }
 }
@@ -394,7 +397,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     }
 
     fn play_round(&mut self, seats: Vec<Seat>) -> Step<E> {
-        let mut round = Round::begin(seats, &self.settings.probe, Instant::now());
+        let (spec, clocks) = (&self.settings.probe, self.limits.compare_clocks);
+        let mut round = Round::begin(seats, spec, clocks, Instant::now());
         let mut abandoned = false;
         loop {
             self.act(&mut round)?;

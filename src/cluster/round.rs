@@ -45,7 +45,8 @@ enum Step {
     Connect([bool; 2]),
     /// Both ends are ready to send and wait for the others of the round.
     Ready,
-    Run,
+    /// Data moves since then.
+    Run(Instant),
     Verify(Measurement),
     Release(Outcome, [bool; 2]),
     Over,
@@ -62,13 +63,21 @@ struct Live {
 #[derive(Debug)]
 pub(super) struct Round {
     spec: ProbeSpec,
+    compare_clocks: bool,
     probes: Vec<Live>,
     out: Vec<Action>,
 }
 
 impl Round {
     /// Begins a round: both ends of every probe are asked to prepare.
-    pub(super) fn begin(seats: Vec<Seat>, spec: &ProbeSpec, now: Instant) -> Self {
+    ///
+    /// Where nodes live in real time, `compare_clocks` doubts one whose second is shorter than ours.
+    pub(super) fn begin(
+        seats: Vec<Seat>,
+        spec: &ProbeSpec,
+        compare_clocks: bool,
+        now: Instant,
+    ) -> Self {
         let live = |seat| Live {
             seat,
             step: Step::Prepare([None, None]),
@@ -76,6 +85,7 @@ impl Round {
         };
         let mut round = Self {
             spec: spec.clone(),
+            compare_clocks,
             probes: seats.into_iter().map(live).collect(),
             out: Vec::new(),
         };
@@ -138,8 +148,9 @@ impl Round {
                     probe.deadline = now + 4 * STEP + spec_duration;
                 }
             }
-            (Step::Run, FromAgent::Done { measurement, .. }) if role == Role::Initiator => {
-                self.measured(at, measurement, now);
+            (Step::Run(since), FromAgent::Done { measurement, .. }) if role == Role::Initiator => {
+                let took = now.duration_since(*since);
+                self.measured(at, measurement, took, now);
             }
             (Step::Verify(measurement), FromAgent::Verified { verification, .. })
                 if role == Role::Target =>
@@ -208,13 +219,17 @@ impl Round {
             ));
             self.out
                 .push(Action::Emit(Event::ProbeStarted { probe: id }));
-            probe.step = Step::Run;
+            probe.step = Step::Run(now);
             probe.deadline = now + run;
         }
     }
 
-    fn measured(&mut self, at: usize, measurement: Measurement, now: Instant) {
-        if let Err(why) = believable(&measurement, &self.spec) {
+    fn measured(&mut self, at: usize, measurement: Measurement, took: Duration, now: Instant) {
+        let clock = || match self.compare_clocks {
+            true => same_clock(&measurement, took),
+            false => Ok(()),
+        };
+        if let Err(why) = believable(&measurement, &self.spec).and_then(|()| clock()) {
             return self.failed(at, Role::Initiator, ProbeStage::Run, why, now);
         }
         let probe = &mut self.probes[at];
@@ -307,7 +322,7 @@ impl Round {
                 Step::Prepare(_) => (Role::Target, ProbeStage::Prepare),
                 Step::Connect([false, _]) => (Role::Initiator, ProbeStage::Connect),
                 Step::Connect(_) => (Role::Target, ProbeStage::Connect),
-                Step::Ready | Step::Run => (Role::Initiator, ProbeStage::Run),
+                Step::Ready | Step::Run(_) => (Role::Initiator, ProbeStage::Run),
                 Step::Verify(_) => (Role::Target, ProbeStage::Verify),
                 Step::Release(..) => {
                     self.finish(at);
@@ -384,7 +399,7 @@ fn stage_of(step: &Step) -> Option<ProbeStage> {
     match step {
         Step::Prepare(_) => Some(ProbeStage::Prepare),
         Step::Connect(_) | Step::Ready => Some(ProbeStage::Connect),
-        Step::Run => Some(ProbeStage::Run),
+        Step::Run(_) => Some(ProbeStage::Run),
         Step::Verify(_) => Some(ProbeStage::Verify),
         Step::Release(..) | Step::Over => None,
     }
@@ -406,6 +421,24 @@ fn probe_of(message: &FromAgent) -> Option<ProbeId> {
         | FromAgent::QueuePairs { .. }
         | FromAgent::Refused { .. } => None,
     }
+}
+
+/// No node measures longer than it was away, but for rounding.
+const CLOCK_SLACK: f64 = 1.05;
+
+/// Whether a node's clock runs no faster than ours: it would make every rate read too low, as that of
+/// a virtual machine does which took the speed of its time stamp counter wrong.
+fn same_clock(measurement: &Measurement, took: Duration) -> Result<(), String> {
+    let claimed = Duration::from_micros(measurement.elapsed_us);
+    if claimed.as_secs_f64() <= took.as_secs_f64() * CLOCK_SLACK {
+        return Ok(());
+    }
+    Err(format!(
+        "it reports {:.2} s of transfer, {:.2} s after it was told to begin: its clock runs too fast, so that \
+         the rates it measures read too low (look at its clock source)",
+        claimed.as_secs_f64(),
+        took.as_secs_f64()
+    ))
 }
 
 /// Whether a measurement can be what it says: a node may be broken, or lie.

@@ -222,16 +222,18 @@ fn settings(nodes: usize) -> RunSettings {
 const LIMITS: Limits = Limits {
     step: Duration::from_millis(1500),
     silence: Duration::from_millis(1500),
+    compare_clocks: false,
 };
 
 fn run(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> (Ledger, Judgement, Vec<Event>) {
-    run_with(kinds, rate, settings(kinds.len()))
+    run_with(kinds, rate, settings(kinds.len()), LIMITS)
 }
 
 fn run_with(
     kinds: &[Kind],
     rate: fn(usize, usize) -> f64,
     settings: RunSettings,
+    limits: Limits,
 ) -> (Ledger, Judgement, Vec<Event>) {
     let mut events = Vec::new();
     let stop = AtomicBool::new(false);
@@ -240,7 +242,7 @@ fn run_with(
         Ok(())
     };
     let fleet = Fake::new(kinds, rate);
-    Conductor::new(fleet, settings, LIMITS, &stop, &mut emit)
+    Conductor::new(fleet, settings, limits, &stop, &mut emit)
         .run()
         .unwrap();
     let ledger = ledger(&events);
@@ -297,9 +299,23 @@ fn a_nic_that_a_job_uses_is_left_alone_unless_forced() {
         force: true,
         ..settings(3)
     };
-    let (_, judgement, _) = run_with(&kinds, |_, _| FULL, forced);
+    let (_, judgement, _) = run_with(&kinds, |_, _| FULL, forced, LIMITS);
     assert_eq!(judgement.verdict, Verdict::AtLineRate);
     assert_eq!(judgement.coverage.measured, 12);
+}
+
+/// The fake nodes answer at once, and say that a second has passed.
+#[test]
+fn a_clock_that_runs_too_fast_is_not_believed() {
+    let limits = Limits {
+        compare_clocks: true,
+        ..LIMITS
+    };
+    let (_, judgement, _) = run_with(&[Kind::Well; 2], |_, _| FULL, settings(2), limits);
+    assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+    assert_eq!(judgement.coverage.measured, 0);
+    let says = &judgement.findings[0].says;
+    assert!(says.contains("its clock runs too fast"), "{says}");
 }
 
 #[test]
