@@ -44,16 +44,24 @@ fn one_kind(of_kind: &[&Finding], style: Style, out: &mut dyn Write) -> io::Resu
     if others.is_empty() {
         return Ok(());
     }
-    let mut names: Vec<String> = others.iter().take(BY_NAME).map(|f| by_name(f)).collect();
-    if others.len() > BY_NAME {
-        names.push(format!(
-            "and {} more (all in --format json)",
-            others.len() - BY_NAME
-        ));
-    }
     let (mark, code) = mark(of_kind[0].severity);
     let what = format!("{} {}", style.paint(code, mark), of_kind[0].rule);
     writeln!(out, "\n{what}, {} more like these:", others.len())?;
+    others_of_kind(others, style, out)
+}
+
+/// Those that cannot be judged each have a reason of their own; the others share theirs.
+fn others_of_kind(others: &[&Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let shown = others.iter().take(BY_NAME);
+    let more = match others.len().saturating_sub(BY_NAME) {
+        0 => None,
+        more => Some(format!("and {more} more (all in --format json)")),
+    };
+    if others.iter().all(|f| f.severity == Severity::NotJudged) {
+        let mut lines = shown.map(|f| f.says.clone()).chain(more);
+        return lines.try_for_each(|line| paragraph(out, style, "  - ", "    ", &line));
+    }
+    let names: Vec<String> = shown.map(|f| by_name(f)).chain(more).collect();
     paragraph(out, style, "  ", "  ", &names.join(", "))
 }
 
@@ -165,6 +173,7 @@ mod tests {
     use super::*;
     use crate::judge::judge;
     use crate::ledger::testing::{events, ledger};
+    use crate::model::{Event, NodeName};
 
     const FULL: f64 = 391.0;
 
@@ -204,5 +213,31 @@ mod tests {
         assert!(text.ends_with("tx (0.50)\n"), "{text}");
         // Five are not worth a list of one.
         assert_eq!(shown(15).matches("What to do").count(), 5);
+    }
+
+    #[test]
+    fn each_node_that_was_not_reached_keeps_its_reason() {
+        let mut all = events(9, 1, &|_, _, _| None);
+        all.retain(|event| !matches!(event, Event::NodeConnected { .. }));
+        for node in 1..=9 {
+            let node = NodeName(format!("node{node:02}"));
+            let why = format!("refused by {node}");
+            all.push(Event::NodeLost { node, why });
+        }
+        let mut findings_of = judge(&ledger(&all)).findings;
+        findings_of.retain(|finding| finding.rule == Rule::NodeLost);
+        let style = Style {
+            color: false,
+            width: 100,
+        };
+        let mut out = Vec::new();
+        findings(&findings_of, style, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for node in 1..=9 {
+            assert!(
+                text.contains(&format!("refused by node{node:02}")),
+                "{text}"
+            );
+        }
     }
 }
