@@ -57,11 +57,16 @@ fn headline(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let faults = judgement
-        .findings
-        .iter()
-        .filter(|f| f.severity == Severity::Fault)
-        .count();
+    let count = |severity| {
+        let findings = judgement.findings.iter();
+        findings.filter(|f| f.severity == severity).count()
+    };
+    let faults = count(Severity::Fault);
+    let warnings = match count(Severity::Warning) {
+        0 => String::new(),
+        1 => ", 1 warning".to_owned(),
+        many => format!(", {many} warnings"),
+    };
     let (code, text) = match judgement.verdict {
         Verdict::AtLineRate => ("1;32", "ALL AT LINE RATE".to_owned()),
         Verdict::Faults if faults == 1 => ("1;31", "1 FAULT FOUND".to_owned()),
@@ -76,7 +81,7 @@ fn headline(
     let coverage = &judgement.coverage;
     writeln!(
         out,
-        "{}: {reached} of {total} nodes, {} of {} pairs measured in {} rounds.",
+        "{}{warnings}: {reached} of {total} nodes, {} of {} pairs measured in {} rounds.",
         style.paint(code, &text),
         coverage.measured,
         coverage.total(),
