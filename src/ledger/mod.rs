@@ -69,6 +69,8 @@ pub struct Ledger {
     skipped: Vec<Skipped>,
     probes: BTreeMap<crate::model::ProbeId, Probe>,
     rounds: u32,
+    next_probe: u64,
+    next_round: u32,
     end: Option<RunEnd>,
 }
 
@@ -77,6 +79,7 @@ impl Ledger {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::RunStarted { settings, .. } => self.start(settings),
+            Event::RunResumed { .. } => self.resume(),
             Event::NodeStage { node, stage } => {
                 self.node(node).state = NodeState::Connecting(stage.clone());
             }
@@ -142,6 +145,17 @@ impl Ledger {
         self.settings = Some(settings.clone());
     }
 
+    /// Only what was tried is kept: why the rest was not is said anew. Rails stay, so that a node
+    /// that is not reached again keeps the NICs it was measured by.
+    fn resume(&mut self) {
+        self.end = None;
+        self.skipped.clear();
+        self.probes.retain(|_, probe| probe.was_tried());
+        for node in self.nodes.values_mut() {
+            node.state = NodeState::Waiting;
+        }
+    }
+
     fn node(&mut self, node: &NodeName) -> &mut Node {
         let new = || Node {
             state: NodeState::Waiting,
@@ -152,7 +166,9 @@ impl Ledger {
     }
 
     fn plan(&mut self, round: u32, pairs: &[PlannedPair]) {
+        self.next_round = self.next_round.max(round.saturating_add(1));
         for planned in pairs {
+            self.next_probe = self.next_probe.max(planned.probe.0.saturating_add(1));
             let probe = Probe {
                 planned: planned.clone(),
                 round,
@@ -198,6 +214,16 @@ impl Ledger {
     /// Rounds in which data moved.
     pub fn rounds(&self) -> u32 {
         self.rounds
+    }
+
+    /// Above the number of every probe that was planned, also of those that a resumed run forgot.
+    pub fn next_probe(&self) -> u64 {
+        self.next_probe
+    }
+
+    /// Above the number of every round that was planned.
+    pub fn next_round(&self) -> u32 {
+        self.next_round
     }
 
     /// How the run ended; `None` while it runs, or where the record was cut off.

@@ -25,18 +25,18 @@ pub struct TornTail {
     pub bytes: u64,
 }
 
-/// All events of a record, and its torn tail where it has one. An empty file has no events.
+/// All events of a record, at least one, and its torn tail where it has one.
 ///
 /// # Errors
-/// The first of `Reader::next`'s, or [`RecordError::Open`].
+/// The first of `Reader::next`'s, [`RecordError::Open`], or [`RecordError::NoRun`] where there is not
+/// one whole line.
 pub fn read(path: &Path) -> Result<(Vec<Record>, Option<TornTail>), RecordError> {
     let file = File::open(path).map_err(|source| RecordError::Open {
         path: path.to_owned(),
         source,
     })?;
     let mut reader = Reader::new(BufReader::new(file), path);
-    let records: Result<Vec<Record>, RecordError> = reader.by_ref().collect();
-    Ok((records?, reader.torn))
+    Ok((reader.whole_run()?, reader.torn))
 }
 
 /// Gives the events of a record one by one; ends after its last or after an error.
@@ -79,6 +79,22 @@ impl<R: BufRead> Reader<R> {
     /// The torn tail; known once there are no more events.
     pub fn torn(&self) -> Option<&TornTail> {
         self.torn.as_ref()
+    }
+
+    /// All events, at least one.
+    pub(super) fn whole_run(&mut self) -> Result<Vec<Record>, RecordError> {
+        let records: Vec<Record> = self.by_ref().collect::<Result<_, _>>()?;
+        match records.is_empty() {
+            true => Err(RecordError::NoRun {
+                path: self.path.clone(),
+            }),
+            false => Ok(records),
+        }
+    }
+
+    /// How many bytes of whole lines were read.
+    pub(super) fn whole_bytes(&self) -> u64 {
+        self.offset
     }
 
     fn read_next(&mut self) -> Result<Option<Record>, RecordError> {
