@@ -299,7 +299,7 @@ fn local(nodes: &str) -> (tempfile::TempDir, String) {
     let config = format!(
         "nodes = [\"{nodes}\"]\n[ssh]\ncarrier = \"local\"\nuser = \"operator\"\ndirectory = \"{directory}\"\n"
     );
-    std::fs::write(&path, config).unwrap();
+    std::fs::write(&path, config).expect("a cluster file");
     (dir, path)
 }
 
@@ -362,6 +362,29 @@ fn a_run_is_replayed_and_goes_on_where_it_was_cut() {
         "{now}"
     );
     assert_eq!(told(&linerate(&replay)), (again, code));
+}
+
+/// However far it came: a record that has one line goes on.
+#[test]
+fn a_run_that_is_killed_goes_on() {
+    let (dir, config) = local("here[1-2]");
+    let record = dir.path().join("run.jsonl");
+    let file = record.to_str().unwrap();
+    let mut child = Command::new(BINARY)
+        .args(["report", "--config", &config, "--record", file])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = || std::fs::read_to_string(&record).map_or(0, |text| text.lines().count());
+    while lines() < 2 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resume = ["report", "--config", &config, "--resume", file];
+    let (text, code) = told(&linerate(&resume));
+    assert!(text.contains("2 of 2 nodes"), "{text}");
+    assert_eq!(told(&linerate(&["replay", file])), (text, code));
 }
 
 #[test]

@@ -33,14 +33,15 @@ fn resumed(kinds: &[Kind], rate: Rate, so_far: &[Event]) -> Vec<Event> {
     events
 }
 
-/// How often each pair was tried.
-fn tries(events: &[Event]) -> BTreeMap<Pair, usize> {
-    let ledger = ledger(events);
-    let pairs = ledger.pairs();
-    pairs
-        .iter()
-        .map(|summary| (summary.pair.clone(), summary.tries()))
-        .collect()
+/// How each pair was tried: as usual, or with a probe of its own.
+fn tries(events: &[Event]) -> BTreeMap<Pair, Vec<Option<ProbeSpec>>> {
+    let mut tries: BTreeMap<Pair, Vec<_>> = BTreeMap::new();
+    for probe in ledger(events).probes().filter(|probe| probe.was_tried()) {
+        let planned = &probe.planned;
+        let mine = tries.entry(planned.pair.clone()).or_default();
+        mine.push(planned.spec.clone());
+    }
+    tries
 }
 
 /// What is said of a run, without the numbers of probes.
@@ -174,7 +175,7 @@ fn a_node_that_is_back_is_measured() {
     let judgement = judge(&ledger(&again));
     assert_eq!(judgement.verdict, Verdict::AtLineRate, "{judgement:#?}");
     assert_eq!(judgement.coverage.measured, 24);
-    for (pair, before) in tries(&whole).into_iter().filter(|(_, tries)| *tries > 0) {
+    for (pair, before) in tries(&whole) {
         let failed = [&pair.from, &pair.to]
             .iter()
             .any(|nic| nic.node.0 == "node02");
@@ -195,6 +196,41 @@ fn a_node_that_does_not_come_back_is_lost_and_keeps_its_rates() {
     assert!(judgement.coverage.measured >= before && before > 0);
     let gaps: Vec<&str> = judgement.coverage.gaps.iter().map(|g| &*g.why).collect();
     assert_eq!(gaps, ["node02 was lost"]);
+}
+
+#[test]
+fn what_another_nic_measured_in_a_rails_place_does_not_count() {
+    let (.., whole) = run(&[Kind::Well; 3], |_, _| FULL);
+    let mut events = whole[..whole.len() - 1].to_vec();
+    events.push(Event::RunResumed {
+        linerate: "0.1.0".into(),
+    });
+    let mut nics: Vec<RailNic> = whole
+        .iter()
+        .find_map(|event| match event {
+            Event::RailsResolved { nics } => Some(nics.clone()),
+            _ => None,
+        })
+        .unwrap();
+    let resolved = |nics: &[RailNic]| {
+        let nics = nics.to_vec();
+        let events = [&events[..], &[Event::RailsResolved { nics }]].concat();
+        ledger(&events).pairs().len()
+    };
+    assert_eq!(resolved(&nics), 12);
+    // One that is gone was measured all the same.
+    nics[0].nic = Fact::unknown("no such device");
+    assert_eq!(resolved(&nics), 12);
+    // Another one: the four pairs on its rail that its node is in are to be measured.
+    nics[0].nic = Fact::known(
+        NicId {
+            node: nics[0].node.clone(),
+            device: "mlx5_9".into(),
+            port: 1,
+        },
+        "test",
+    );
+    assert_eq!(resolved(&nics), 8);
 }
 
 #[test]

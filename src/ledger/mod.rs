@@ -14,7 +14,8 @@ pub use pairs::{PairState, PairSummary, Probe};
 pub use rates::{NodeWatch, PortRates, Tally};
 
 use crate::model::{
-    Event, Fact, NicId, NodeFacts, NodeName, PlannedPair, Rail, RdmaDevice, RunEnd, RunSettings,
+    Event, Fact, NicId, NodeFacts, NodeName, Pair, PlannedPair, Rail, RailNic, RdmaDevice, RunEnd,
+    RunSettings,
 };
 
 /// How far a node has come.
@@ -105,12 +106,7 @@ impl Ledger {
                     watch.hold(queue_pairs);
                 }
             }
-            Event::RailsResolved { nics } => {
-                let entries = nics
-                    .iter()
-                    .map(|n| ((n.rail, n.node.clone()), n.nic.clone()));
-                self.rails.extend(entries);
-            }
+            Event::RailsResolved { nics } => self.resolve(nics),
             Event::PairSkipped {
                 from,
                 to,
@@ -154,6 +150,24 @@ impl Ledger {
         for node in self.nodes.values_mut() {
             node.state = NodeState::Waiting;
         }
+    }
+
+    /// A resumed run may find another NIC in a rail's place: what was measured by the one before says
+    /// nothing of it.
+    fn resolve(&mut self, nics: &[RailNic]) {
+        for entry in nics {
+            let place = (entry.rail, entry.node.clone());
+            self.rails.insert(place, entry.nic.clone());
+        }
+        let rails = &self.rails;
+        let plays = |rail: Rail, nic: &NicId| {
+            let now = rails.get(&(rail, nic.node.clone())).and_then(Fact::value);
+            now.is_none_or(|now| now == nic)
+        };
+        self.probes.retain(|_, probe| {
+            let Pair { from, to, rail } = &probe.planned.pair;
+            plays(*rail, from) && plays(*rail, to)
+        });
     }
 
     fn node(&mut self, node: &NodeName) -> &mut Node {

@@ -145,6 +145,16 @@ pub enum RecordError {
         /// The number that is there.
         got: u64,
     },
+    /// An event that cannot be there.
+    #[error("{}, line {line}: {what}: the record was changed", .path.display())]
+    Misplaced {
+        /// The record.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// It was written by a version that says things this one cannot know.
     #[error(
         "{} was recorded by linerate {linerate:?} in schema {schema}; this linerate reads up to \

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::model::{Event, Record, SCHEMA};
+use crate::model::{Event, Record, RunEnd, SCHEMA};
 
 use super::RecordError;
 
@@ -47,6 +47,7 @@ pub struct Reader<R> {
     lines: u64,
     offset: u64,
     torn: Option<TornTail>,
+    run_end: Option<RunEnd>,
     ended: bool,
 }
 
@@ -72,6 +73,7 @@ impl<R: BufRead> Reader<R> {
             lines: 0,
             offset: 0,
             torn: None,
+            run_end: None,
             ended: false,
         }
     }
@@ -127,6 +129,7 @@ impl<R: BufRead> Reader<R> {
             return Ok(None);
         }
         let record = self.record(&line)?;
+        self.follow(&record.event)?;
         self.lines = number;
         self.offset += line.len() as u64;
         Ok(Some(record))
@@ -156,6 +159,29 @@ impl<R: BufRead> Reader<R> {
             return Err(RecordError::NoRun { path });
         }
         Ok(record)
+    }
+
+    /// A run begins once and ends once, unless it is resumed after an interruption.
+    fn follow(&mut self, event: &Event) -> Result<(), RecordError> {
+        let what = match (event, self.run_end) {
+            (Event::RunStarted { .. }, _) if self.lines > 0 => "a run begins in another",
+            (Event::RunResumed { .. }, Some(RunEnd::Complete)) => "a complete run goes on",
+            (Event::RunResumed { .. }, _) => {
+                self.run_end = None;
+                return Ok(());
+            }
+            (_, Some(_)) => "something happens after the end of the run",
+            (Event::RunFinished { end }, None) => {
+                self.run_end = Some(*end);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        Err(RecordError::Misplaced {
+            path: self.path.clone(),
+            line: self.lines + 1,
+            what,
+        })
     }
 
     fn refuse_newer(&self, line: &[u8]) -> Result<(), RecordError> {

@@ -269,6 +269,49 @@ fn what_is_no_record_is_told_by_its_line() {
 }
 
 #[test]
+fn a_run_begins_once_and_ends_once() {
+    let finished = |end| Event::RunFinished { end };
+    let resumed = || Event::RunResumed {
+        linerate: "0.1.0".into(),
+    };
+    let stage = || events()[1].clone();
+    let result = |after_start: Vec<Event>| {
+        let mut appender = Appender::new(Vec::new(), Path::new("run"));
+        for event in std::iter::once(started()).chain(after_start) {
+            appender.append(&event, 5).unwrap();
+        }
+        let all: Result<Vec<Record>, RecordError> =
+            Reader::new(&*appender.sink, Path::new("run")).collect();
+        all.map_or_else(
+            |error| error.to_string(),
+            |all| format!("{} events", all.len()),
+        )
+    };
+    let (complete, interrupted) = (RunEnd::Complete, RunEnd::Interrupted);
+    let said = [
+        vec![
+            resumed(),
+            resumed(),
+            finished(interrupted),
+            resumed(),
+            finished(complete),
+        ],
+        vec![started()],
+        vec![finished(interrupted), stage()],
+        vec![finished(complete), finished(complete)],
+        vec![finished(complete), resumed()],
+    ]
+    .map(result);
+    insta::assert_snapshot!(said.join("\n"), @r"
+    6 events
+    run, line 2: a run begins in another: the record was changed
+    run, line 3: something happens after the end of the run: the record was changed
+    run, line 3: something happens after the end of the run: the record was changed
+    run, line 3: a complete run goes on: the record was changed
+    ");
+}
+
+#[test]
 fn runs_are_named_by_their_start() {
     let now = "2026-11-30T10:15:00.5Z".parse().unwrap();
     let expected = format!(
