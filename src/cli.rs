@@ -24,6 +24,7 @@ Examples:
   linerate report --config cluster.toml
   linerate report --config cluster.toml 'node[001-016]'
   linerate report --config cluster.toml --format text --format json=run.json
+  linerate replay run.jsonl
   linerate config check cluster.toml
   linerate watch --config cluster.toml
   linerate inspect
@@ -45,6 +46,20 @@ Examples:
   linerate report --config cluster.toml --format json -o run.json
   linerate report --config cluster.toml --format text --format json=run.json
       Text on standard output, and JSON in a file.
+  linerate report --config cluster.toml --resume run.jsonl
+      Goes on with a run that was cut off: what its record has is not measured again.
+
+",
+    exit_codes!()
+);
+
+const REPLAY_EXAMPLES: &str = concat!(
+    "\
+Examples:
+  linerate replay ~/.local/state/linerate/runs/2026-11-30T10-15-00Z-4711.jsonl
+  linerate replay run.jsonl --format json -o run.json
+
+A record that ends in the middle of a line is read up to there. No node is asked.
 
 ",
     exit_codes!()
@@ -81,6 +96,8 @@ pub struct Cli {
 pub enum Command {
     /// Measure every pair of NICs on every rail and report what is not at line rate
     Report(ReportArgs),
+    /// Report a recorded run once more, without a node
+    Replay(ReplayArgs),
     /// Show what each NIC carries now, second by second, without traffic of its own
     Watch(WatchArgs),
     /// Show what linerate sees on this machine, without traffic, and what is wrong with it
@@ -112,17 +129,17 @@ pub struct ReportArgs {
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// What to write: text or json, to standard output; FORMAT=FILE writes to a file [default: text]
-    #[arg(short, long = "format", value_name = "FORMAT[=FILE]")]
-    pub formats: Vec<FormatArg>,
-
-    /// Write the report to this file, not to standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    /// What is written, and where to.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
 
     /// Record the run in this new file [default: a file in $XDG_STATE_HOME/linerate/runs]
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+
+    /// Go on with the run in this record, which was cut off or interrupted, and record on there
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "seed"])]
+    pub resume: Option<PathBuf>,
 
     /// Believe the host key of a node that no known_hosts file has, and add it (never a changed one)
     #[arg(long)]
@@ -135,6 +152,31 @@ pub struct ReportArgs {
     /// The seed of the schedule, to repeat a run's [default: a new one, which the report states]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+/// `linerate replay`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = REPLAY_EXAMPLES)]
+pub struct ReplayArgs {
+    /// The record of a run, as `linerate report` keeps it
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// What is written, and where to.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
+}
+
+/// The reports that a run is written as.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+pub struct ReportsArgs {
+    /// What to write: text or json, to standard output; FORMAT=FILE writes to a file [default: text]
+    #[arg(short, long = "format", value_name = "FORMAT[=FILE]")]
+    pub formats: Vec<FormatArg>,
+
+    /// Write the report to this file, not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 
     /// Colour: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(
@@ -293,7 +335,7 @@ impl FromStr for FormatArg {
     }
 }
 
-impl ReportArgs {
+impl ReportsArgs {
     /// The reports to write, each with its file or, with `None`, to standard output.
     ///
     /// # Errors
@@ -354,6 +396,7 @@ mod tests {
     fn help_says_what_there_is() {
         insta::assert_snapshot!("help", help(&[]));
         insta::assert_snapshot!("help_report", help(&["report"]));
+        insta::assert_snapshot!("help_replay", help(&["replay"]));
         insta::assert_snapshot!("help_watch", help(&["watch"]));
         insta::assert_snapshot!("help_inspect", help(&["inspect"]));
         insta::assert_snapshot!("help_config", help(&["config"]));
@@ -385,7 +428,7 @@ mod tests {
             (args.seed, args.accept_new, args.force),
             (Some(9), true, true)
         );
-        let outputs = args.outputs().unwrap();
+        let outputs = args.reports.outputs().unwrap();
         assert_eq!((outputs[0].format, outputs.len()), (Format::Json, 1));
         assert_eq!(outputs[0].file, Some("r.json".into()));
     }
@@ -393,7 +436,7 @@ mod tests {
     #[test]
     fn reports_go_where_it_is_clear_to_put_them() {
         let places = |line: &str| {
-            let outputs = report(&format!("n1 {line}")).outputs()?;
+            let outputs = report(&format!("n1 {line}")).reports.outputs()?;
             let shown = outputs.iter().map(|output| {
                 let file = output
                     .file
@@ -442,6 +485,10 @@ mod tests {
             "report",
             "report --format xml n1",
             "report --format json= n1",
+            "report --resume r --record s n1",
+            "report --resume r --seed 1 n1",
+            "report --resume r",
+            "replay",
             "config",
             "config check",
             "inspect n1",

@@ -56,7 +56,15 @@ fn the_binary_does_not_need_libibverbs() {
 
 #[test]
 fn help_names_the_commands_and_the_exit_codes() {
-    let commands = ["report", "watch", "inspect", "config", "Exit codes:"].map(says);
+    let commands = [
+        "report",
+        "replay",
+        "watch",
+        "inspect",
+        "config",
+        "Exit codes:",
+    ]
+    .map(says);
     let help = linerate(&["--help"]).code(0);
     commands.into_iter().fold(help, Assert::stdout);
     // Without anything typed the same is shown, as an error.
@@ -282,6 +290,136 @@ fn a_record_that_exists_is_left_alone() {
         .code(2)
         .stderr(says("exists already, and a record is never overwritten"));
     assert!(Path::new(&path).exists());
+}
+
+/// A cluster file of nodes that are all this machine, and a folder for what they make.
+fn local(nodes: &str) -> (tempfile::TempDir, String) {
+    let (dir, path) = file("");
+    let directory = dir.path().display();
+    let config = format!(
+        "nodes = [\"{nodes}\"]\n[ssh]\ncarrier = \"local\"\nuser = \"operator\"\ndirectory = \"{directory}\"\n"
+    );
+    std::fs::write(&path, config).expect("a cluster file");
+    (dir, path)
+}
+
+/// What a command wrote to standard output, and its exit code.
+fn told(assert: &Assert) -> (String, Option<i32>) {
+    let output = assert.get_output();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (text, output.status.code())
+}
+
+/// Through agents of their own processes; two nodes that are one machine.
+#[test]
+fn a_run_is_replayed_and_goes_on_where_it_was_cut() {
+    let (dir, config) = local("here[1-2]");
+    let record = dir.path().join("run.jsonl");
+    let file = record.to_str().unwrap();
+    let live = [
+        "report", "--config", &config, "--record", file, "-f", "json",
+    ];
+    let (json, code) = told(&linerate(&live));
+    assert_ne!(code, Some(2), "{json}");
+    let replay = ["replay", file, "-f", "json"];
+    assert_eq!(told(&linerate(&replay)), (json.clone(), code));
+    let whole = std::fs::read_to_string(&record).unwrap();
+    let resume = [
+        "report", "--config", &config, "--resume", file, "-f", "json",
+    ];
+    let complete = linerate(&resume).stderr(says("the run is complete, so nothing is measured"));
+    assert_eq!(told(&complete), (json.clone(), code));
+    assert_eq!(std::fs::read_to_string(&record).unwrap(), whole);
+
+    // Without its last line and half of the one before.
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let kept: usize = lines[..lines.len() - 2].iter().map(|line| line.len()).sum();
+    std::fs::write(&record, &whole[..kept + 20]).unwrap();
+    let torn = says("the record ends in the middle of a line: the run was cut off");
+    linerate(&replay).code(3).stderr(torn.clone());
+    let (_other_dir, other) = local("here[1,3]");
+    linerate(&["report", "--config", &other, "--resume", file])
+        .code(2)
+        .stdout("")
+        .stderr(says(
+            "here2 only in the record; here3 only in what is asked for",
+        ));
+    assert_eq!(std::fs::metadata(&record).unwrap().len(), kept as u64 + 20);
+    let (again, again_code) = told(&linerate(&resume).stderr(torn));
+    assert_eq!(again_code, code, "{again}");
+    let seed = |json: &str| {
+        let report: serde_json::Value = serde_json::from_str(json).unwrap();
+        (
+            report["run"].clone(),
+            report["settings"].clone(),
+            report["coverage"].clone(),
+        )
+    };
+    assert_eq!(seed(&again), seed(&json));
+    let now = std::fs::read_to_string(&record).unwrap();
+    assert!(
+        now.starts_with(&whole[..kept]) && now[kept..].contains("run_resumed"),
+        "{now}"
+    );
+    assert_eq!(told(&linerate(&replay)), (again, code));
+}
+
+/// However far it came: a record that has one line goes on.
+#[test]
+fn a_run_that_is_killed_goes_on() {
+    let (dir, config) = local("here[1-2]");
+    let record = dir.path().join("run.jsonl");
+    let file = record.to_str().unwrap();
+    let mut child = Command::new(BINARY)
+        .args(["report", "--config", &config, "--record", file])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = || std::fs::read_to_string(&record).map_or(0, |text| text.lines().count());
+    while lines() < 2 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resume = ["report", "--config", &config, "--resume", file];
+    let (text, code) = told(&linerate(&resume));
+    assert!(text.contains("2 of 2 nodes"), "{text}");
+    assert_eq!(told(&linerate(&["replay", file])), (text, code));
+}
+
+#[test]
+fn a_record_that_another_run_writes_to_is_left_alone() {
+    let (dir, config) = local("here[1-2]");
+    let record = dir.path().join("run.jsonl");
+    let held = std::fs::File::create(&record).unwrap();
+    held.lock().unwrap();
+    linerate(&[
+        "report",
+        "--config",
+        &config,
+        "--resume",
+        record.to_str().unwrap(),
+    ])
+    .code(2)
+    .stderr(says("another linerate writes to").and(says("one run at a time")));
+}
+
+#[test]
+fn what_is_no_record_is_not_replayed() {
+    let (_dir, foreign) = file("nodes = [\"n1\"]\n");
+    linerate(&["replay", &foreign])
+        .code(2)
+        .stdout("")
+        .stderr(says("line 1: no event").and(says("nodes = ")));
+    let (_dir, empty) = file("");
+    linerate(&["replay", &empty])
+        .code(2)
+        .stderr(says("does not begin with the start of a run"));
+    linerate(&["replay", "/nonexistent/run.jsonl"])
+        .code(2)
+        .stderr(says(
+            "the record /nonexistent/run.jsonl cannot be opened: No such file",
+        ));
 }
 
 /// A full disk, or a reader that left, is an error like others and no panic.

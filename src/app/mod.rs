@@ -8,7 +8,10 @@ mod failure;
 mod inspect;
 mod output;
 mod progress;
+mod replay;
 mod report;
+mod reports;
+mod resume;
 mod start;
 mod surveyor;
 mod topo;
@@ -23,6 +26,7 @@ use crate::cli::{Cli, Command, ConfigCommand};
 pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Report(arguments) => report::run(&arguments),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Inspect(arguments) => match &arguments.topo {
             Some(path) => topo::run(path, &arguments),
             None => inspect::run(&arguments),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::ledger::{Ledger, PairState};
 use crate::model::{Event, NodeName, Outcome, Pair, ProbeId, Rail, RailNic};
 
 /// The line.
@@ -39,6 +40,16 @@ impl Progress {
             planned: HashMap::new(),
             measured: HashSet::new(),
         }
+    }
+
+    /// Counts what a resumed run has measured already.
+    pub(super) fn recall(&mut self, so_far: &Ledger) {
+        let pairs = so_far.pairs();
+        let measured = pairs
+            .iter()
+            .filter(|summary| matches!(summary.state(), PairState::Measured { .. }));
+        self.measured
+            .extend(measured.map(|summary| summary.pair.clone()));
     }
 
     /// A handle for whoever must write beside the line.

@@ -1,20 +1,19 @@
 //! `linerate report`: a whole run without a screen, then the report and the exit code.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
-use super::output::Output;
 use super::progress::Progress;
+use super::reports::{Reports, kept};
+use super::resume::{self, Begun};
 use super::{carriers, config, start};
-use crate::cli::{Format, FormatArg, ReportArgs};
+use crate::cli::ReportArgs;
 use crate::cluster::{CarrierFleet, Conductor, Limits};
 use crate::config::Cluster;
-use crate::judge::judge;
 use crate::ledger::Ledger;
-use crate::model::{Event, RunSettings};
+use crate::model::{Event, RunEnd, RunSettings};
 use crate::record::{RecordError, Writer, default_path};
-use crate::report::{json, text};
 
 /// Runs, reports, and returns the verdict's exit code.
 pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
@@ -25,52 +24,38 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
         ..
     } = arguments;
     let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
+    if let Some(path) = &arguments.resume {
+        return go_on(arguments, path, &cluster);
+    }
     let mut settings = cluster.settings(arguments.seed.unwrap_or_else(rand::random));
     settings.force = arguments.force;
-    // Opened before the run: a place that cannot be written to must not cost the run's results.
-    let outputs = outputs(arguments)?;
+    let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
     let mut record = record(arguments)?;
-    let ledger = conduct(&cluster, settings, &mut record)?;
-    let judgement = judge(&ledger);
-    for (format, mut output) in outputs {
-        let written = match format {
-            Format::Text => text(
-                &ledger,
-                &judgement,
-                output.style(arguments.color),
-                output.writer(),
-            ),
-            Format::Json => json(&ledger, &judgement, output.writer()),
-        };
-        written.map_err(|error| {
-            Failure::work(format!(
-                "cannot write the report: {error}; {}",
-                kept(&record)
-            ))
-        })?;
-        output.finish()?;
-    }
-    if std::io::stderr().is_terminal() {
-        eprintln!("{}", kept(&record));
-    }
-    Ok(judgement.verdict.exit_code())
+    let ledger = conduct(&cluster, settings, Ledger::default(), &mut record)?;
+    let code = reports.write(&ledger, record.path())?;
+    say_where(&ledger, record.path());
+    Ok(code)
 }
 
-/// Every place that a report goes to, with its form.
-fn outputs(arguments: &ReportArgs) -> Result<Vec<(Format, Output)>, Failure> {
-    let open = |wanted: FormatArg| {
-        let output = match &wanted.file {
-            Some(path) => Output::file(path)?,
-            None => Output::standard(),
-        };
-        Ok((wanted.format, output))
+/// The same for a run that was begun earlier; one that is complete is only reported.
+fn go_on(arguments: &ReportArgs, path: &Path, cluster: &Cluster) -> Result<u8, Failure> {
+    let reports = Reports::open(&arguments.reports, Some(path))?;
+    let Begun {
+        so_far,
+        settings,
+        record,
+    } = resume::open(path, cluster, arguments.force)?;
+    let Some(mut record) = record else {
+        eprintln!(
+            "{}: the run is complete, so nothing is measured",
+            path.display()
+        );
+        return reports.write(&so_far, path);
     };
-    arguments
-        .outputs()
-        .map_err(Failure::usage)?
-        .into_iter()
-        .map(open)
-        .collect()
+    let ledger = conduct(cluster, settings, so_far, &mut record)?;
+    let code = reports.write(&ledger, path)?;
+    say_where(&ledger, path);
+    Ok(code)
 }
 
 fn record(arguments: &ReportArgs) -> Result<Writer, Failure> {
@@ -97,24 +82,34 @@ fn state_directory() -> Result<PathBuf, Failure> {
         })
 }
 
-fn kept(record: &Writer) -> String {
-    format!("the run is kept in {}", record.path().display())
+/// For a person: a program knows, or reads it in the record's folder.
+fn say_where(ledger: &Ledger, record: &Path) {
+    if !std::io::stderr().is_terminal() {
+        return;
+    }
+    let more = match ledger.end() {
+        Some(RunEnd::Complete) => "",
+        _ => "; `linerate report --resume` with that file goes on with it",
+    };
+    eprintln!("{}{more}", kept(record));
 }
 
-/// Runs the cluster. Every event is on disk before the ledger, or anybody, sees it.
+/// Runs the cluster from where it is. Every event is on disk before the ledger, or anybody, sees it.
 fn conduct(
     cluster: &Cluster,
     settings: RunSettings,
+    mut ledger: Ledger,
     record: &mut Writer,
 ) -> Result<Ledger, Failure> {
     let payload = start::payload(cluster)?;
     let mut progress = Progress::new(settings.nodes.len());
+    progress.recall(&ledger);
     let members = carriers::members(cluster, &config::operator(), progress.bar())?;
     let stop = start::stop_on_signal()?;
     start::raise_descriptor_limit();
     let fleet = CarrierFleet::start(members, &payload)
         .map_err(|error| Failure::work(format!("cannot start a thread for each node: {error}")))?;
-    let mut ledger = Ledger::default();
+    let so_far = ledger.clone();
     let mut emit = |event: Event| -> Result<(), RecordError> {
         let record = record.append(&event)?;
         ledger.apply(&record.event);
@@ -122,6 +117,7 @@ fn conduct(
         Ok(())
     };
     Conductor::new(fleet, settings, Limits::default(), &stop, &mut emit)
+        .after(so_far)
         .run()
         .map_err(|error| Failure::work(Failure::chain(&error)))?;
     record

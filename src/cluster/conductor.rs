@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::fleet::{Fleet, FromNode};
+use super::planning;
 use super::round::{Action, Round, Seat};
-use crate::judge::{retests, wider};
-use crate::ledger::{Ledger, NodeState};
+use crate::judge::wider;
+use crate::ledger::Ledger;
 use crate::model::{
-    Event, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Port, ProbeId, Rail, Role,
-    Route, RunEnd, RunSettings, SCHEMA,
+    Event, NodeName, Outcome, Pair, PlannedPair, ProbeId, RunEnd, RunSettings, SCHEMA,
 };
-use crate::plan::{NoRoute, PlannedRound, all_pairs, in_use, pack, resolve_rails, route};
+use crate::plan::{PlannedRound, pack};
 use crate::wire::{FromAgent, PROTOCOL, ToAgent};
 
 /// How long the conductor waits for things that have no deadline of their own.
@@ -119,6 +119,14 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         }
     }
 
+    /// Goes on after what an earlier part of the run learned: that is not measured again. An empty
+    /// ledger is a new run.
+    pub fn after(mut self, so_far: Ledger) -> Self {
+        (self.next_probe, self.next_round) = (so_far.next_probe(), so_far.next_round());
+        self.ledger = so_far;
+        self
+    }
+
     /// Runs to the end: every pair on every rail in both directions, then the doubtful ones again.
     ///
     /// # Errors
@@ -131,16 +139,12 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     }
 
     fn lead(&mut self) -> Step<E> {
-        self.tell(Event::RunStarted {
-            schema: SCHEMA,
-            linerate: env!("CARGO_PKG_VERSION").to_owned(),
-            settings: self.settings.clone(),
-        })?;
+        self.tell(self.first())?;
         self.gather()?;
         let rounds = self.plan()?;
         self.play(rounds)?;
-        for _ in 0..RETESTS {
-            self.play(pack(retests(&self.ledger)))?;
+        for time in 1..=RETESTS {
+            self.play(pack(planning::doubtful(&self.ledger, time)))?;
         }
         let end = if self.stopped() {
             RunEnd::Interrupted
@@ -148,6 +152,18 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             RunEnd::Complete
         };
         self.tell(Event::RunFinished { end })
+    }
+
+    fn first(&self) -> Event {
+        let linerate = env!("CARGO_PKG_VERSION").to_owned();
+        match self.ledger.settings() {
+            Some(_) => Event::RunResumed { linerate },
+            None => Event::RunStarted {
+                schema: SCHEMA,
+                linerate,
+                settings: self.settings.clone(),
+            },
+        }
     }
 
     fn stopped(&self) -> bool {
@@ -252,46 +268,15 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         Ok(())
     }
 
-    /// Matches NICs to rails and lays out the rounds; pairs that have no route are said to be skipped.
+    /// Lays out the rounds of what was not tried yet; pairs that have no route are said to be skipped.
     fn plan(&mut self) -> Result<Vec<PlannedRound>, ConductError<E>> {
-        let nics = {
-            let surveyed: Vec<(NodeName, &NodeFacts)> = self
-                .ledger
-                .nodes()
-                .filter(|(_, node)| matches!(node.state, NodeState::Connected { .. }))
-                .filter_map(|(name, node)| Some((name.clone(), node.facts.as_ref()?)))
-                .collect();
-            resolve_rails(&self.settings.rails, &surveyed)
-        };
-        let mut rails: HashMap<NodeName, Vec<(Rail, NicId)>> = HashMap::new();
-        for entry in &nics {
-            if let Some(nic) = entry.nic.value() {
-                rails
-                    .entry(entry.node.clone())
-                    .or_default()
-                    .push((entry.rail, nic.clone()));
-            }
+        let nics = planning::rail_nics(&self.ledger, &self.settings.rails);
+        self.tell(Event::RailsResolved { nics: nics.clone() })?;
+        let plan = planning::rounds(&self.ledger, &nics, self.settings.seed);
+        for (pair, why) in plan.skipped {
+            self.skip(pair, why)?;
         }
-        self.tell(Event::RailsResolved { nics })?;
-        let nodes: Vec<NodeName> = rails.keys().cloned().collect();
-        let rounds = all_pairs(&nodes, self.settings.seed, &|from, to| {
-            pairs(&rails, from, to)
-        });
-        let mut routed = Vec::new();
-        for round in rounds {
-            let mut kept = Vec::new();
-            for pair in round {
-                match self.in_use(&pair).or_else(|| self.route(&pair).err()) {
-                    None => kept.push(pair),
-                    Some(why) => self.skip(pair, why)?,
-                }
-            }
-            routed.push(kept);
-        }
-        Ok(routed
-            .into_iter()
-            .filter(|round: &PlannedRound| !round.is_empty())
-            .collect())
+        Ok(plan.rounds)
     }
 
     fn skip(&mut self, pair: Pair, why: String) -> Step<E> {
@@ -302,30 +287,6 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             rail,
             why,
         })
-    }
-
-    /// Why a pair would disturb somebody's work, if it would.
-    fn in_use(&self, pair: &Pair) -> Option<String> {
-        let used = |nic: &NicId| in_use(self.ledger.get_node(&nic.node)?.facts.as_ref()?, nic);
-        let mut ends = [&pair.from, &pair.to].into_iter();
-        (!self.settings.force)
-            .then(|| ends.find_map(used))
-            .flatten()
-    }
-
-    fn route(&self, pair: &Pair) -> Result<Route, String> {
-        match (self.port(&pair.from), self.port(&pair.to)) {
-            (Some(from), Some(to)) => route(from, to).map_err(|why| no_route(pair, &why)),
-            _ => Err(format!("{pair}: a port was not surveyed")),
-        }
-    }
-
-    fn port(&self, nic: &NicId) -> Option<&Port> {
-        self.ledger
-            .device(nic)?
-            .ports
-            .iter()
-            .find(|port| port.number == nic.port)
     }
 
     fn play(&mut self, rounds: Vec<PlannedRound>) -> Step<E> {
@@ -340,18 +301,18 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     fn announce(&mut self, pairs: PlannedRound) -> Result<Vec<PlannedPair>, ConductError<E>> {
         let mut planned = Vec::new();
         for pair in pairs {
-            if let Ok(route) = self.route(&pair) {
+            if let Ok(route) = planning::route_of(&self.ledger, &pair) {
                 planned.push(PlannedPair {
                     probe: ProbeId(self.next_probe),
                     spec: wider(&self.ledger, &pair),
                     pair,
                     route,
                 });
-                self.next_probe += 1;
+                self.next_probe = self.next_probe.saturating_add(1);
             }
         }
         let round = self.next_round;
-        self.next_round += 1;
+        self.next_round = self.next_round.saturating_add(1);
         self.tell(Event::RoundPlanned {
             round,
             pairs: planned.clone(),
@@ -448,44 +409,6 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             }
         }
         Ok(())
-    }
-}
-
-/// The pairs, one for each rail that both nodes have, from one node to another.
-fn pairs(
-    rails: &HashMap<NodeName, Vec<(Rail, NicId)>>,
-    from: &NodeName,
-    to: &NodeName,
-) -> Vec<Pair> {
-    let (Some(mine), Some(theirs)) = (rails.get(from), rails.get(to)) else {
-        return Vec::new();
-    };
-    let pair = |(rail, nic): &(Rail, NicId)| {
-        let (_, other) = theirs.iter().find(|(other, _)| other == rail)?;
-        Some(Pair {
-            from: nic.clone(),
-            to: other.clone(),
-            rail: *rail,
-        })
-    };
-    mine.iter().filter_map(pair).collect()
-}
-
-/// A port that is down is named, not each of the pairs that miss it: they all miss it for one reason.
-fn no_route(pair: &Pair, why: &NoRoute) -> String {
-    match why {
-        NoRoute::PortNotActive {
-            role,
-            state,
-            physical,
-        } => {
-            let nic = match role {
-                Role::Initiator => &pair.from,
-                Role::Target => &pair.to,
-            };
-            format!("the port of {nic} is {state}{physical}, not ACTIVE")
-        }
-        other => format!("{pair}: {other}"),
     }
 }
 

@@ -5,6 +5,9 @@
 mod conductor;
 mod fleet;
 mod link;
+mod planning;
+#[cfg(test)]
+mod resume_tests;
 mod round;
 #[cfg(test)]
 mod tests;

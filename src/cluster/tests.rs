@@ -15,7 +15,7 @@ use crate::wire::{FromAgent, PROTOCOL, ToAgent};
 
 /// How a node of the fake fleet behaves.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+pub(super) enum Kind {
     Well,
     Refused,
     OtherVersion,
@@ -33,7 +33,7 @@ enum Kind {
     Busy,
 }
 
-struct Fake {
+pub(super) struct Fake {
     kinds: Vec<Kind>,
     facts: Vec<NodeFacts>,
     inbox: VecDeque<(usize, FromNode)>,
@@ -44,7 +44,7 @@ struct Fake {
 }
 
 impl Fake {
-    fn new(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> Self {
+    pub(super) fn new(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> Self {
         let mut facts = survey(kinds.len());
         let busy = |(_, kind): &(_, &Kind)| **kind == Kind::Busy;
         for (facts, _) in facts.iter_mut().zip(kinds).filter(busy) {
@@ -211,7 +211,7 @@ fn survey(nodes: usize) -> Vec<NodeFacts> {
     facts.collect()
 }
 
-fn settings(nodes: usize) -> RunSettings {
+pub(super) fn settings(nodes: usize) -> RunSettings {
     ledger(&events(nodes, 2, &|_, _, _| Some(1.0)))
         .settings()
         .unwrap()
@@ -219,13 +219,16 @@ fn settings(nodes: usize) -> RunSettings {
 }
 
 /// Short waits: the fake nodes answer at once or never.
-const LIMITS: Limits = Limits {
+pub(super) const LIMITS: Limits = Limits {
     step: Duration::from_millis(1500),
     silence: Duration::from_millis(1500),
     compare_clocks: false,
 };
 
-fn run(kinds: &[Kind], rate: fn(usize, usize) -> f64) -> (Ledger, Judgement, Vec<Event>) {
+pub(super) fn run(
+    kinds: &[Kind],
+    rate: fn(usize, usize) -> f64,
+) -> (Ledger, Judgement, Vec<Event>) {
     run_with(kinds, rate, settings(kinds.len()), LIMITS)
 }
 
@@ -258,7 +261,7 @@ fn rules(judgement: &Judgement) -> Vec<Rule> {
         .collect()
 }
 
-const FULL: f64 = 391.0;
+pub(super) const FULL: f64 = 391.0;
 
 #[test]
 fn a_healthy_cluster_is_at_line_rate_and_needs_no_retest() {

@@ -14,7 +14,8 @@ pub use pairs::{PairState, PairSummary, Probe};
 pub use rates::{NodeWatch, PortRates, Tally};
 
 use crate::model::{
-    Event, Fact, NicId, NodeFacts, NodeName, PlannedPair, Rail, RdmaDevice, RunEnd, RunSettings,
+    Event, Fact, NicId, NodeFacts, NodeName, Pair, PlannedPair, Rail, RailNic, RdmaDevice, RunEnd,
+    RunSettings,
 };
 
 /// How far a node has come.
@@ -69,6 +70,8 @@ pub struct Ledger {
     skipped: Vec<Skipped>,
     probes: BTreeMap<crate::model::ProbeId, Probe>,
     rounds: u32,
+    next_probe: u64,
+    next_round: u32,
     end: Option<RunEnd>,
 }
 
@@ -77,6 +80,7 @@ impl Ledger {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::RunStarted { settings, .. } => self.start(settings),
+            Event::RunResumed { .. } => self.resume(),
             Event::NodeStage { node, stage } => {
                 self.node(node).state = NodeState::Connecting(stage.clone());
             }
@@ -102,12 +106,7 @@ impl Ledger {
                     watch.hold(queue_pairs);
                 }
             }
-            Event::RailsResolved { nics } => {
-                let entries = nics
-                    .iter()
-                    .map(|n| ((n.rail, n.node.clone()), n.nic.clone()));
-                self.rails.extend(entries);
-            }
+            Event::RailsResolved { nics } => self.resolve(nics),
             Event::PairSkipped {
                 from,
                 to,
@@ -142,6 +141,35 @@ impl Ledger {
         self.settings = Some(settings.clone());
     }
 
+    /// Only what was tried is kept: why the rest was not is said anew. Rails stay, so that a node
+    /// that is not reached again keeps the NICs it was measured by.
+    fn resume(&mut self) {
+        self.end = None;
+        self.skipped.clear();
+        self.probes.retain(|_, probe| probe.was_tried());
+        for node in self.nodes.values_mut() {
+            node.state = NodeState::Waiting;
+        }
+    }
+
+    /// A resumed run may find another NIC in a rail's place: what was measured by the one before says
+    /// nothing of it.
+    fn resolve(&mut self, nics: &[RailNic]) {
+        for entry in nics {
+            let place = (entry.rail, entry.node.clone());
+            self.rails.insert(place, entry.nic.clone());
+        }
+        let rails = &self.rails;
+        let plays = |rail: Rail, nic: &NicId| {
+            let now = rails.get(&(rail, nic.node.clone())).and_then(Fact::value);
+            now.is_none_or(|now| now == nic)
+        };
+        self.probes.retain(|_, probe| {
+            let Pair { from, to, rail } = &probe.planned.pair;
+            plays(*rail, from) && plays(*rail, to)
+        });
+    }
+
     fn node(&mut self, node: &NodeName) -> &mut Node {
         let new = || Node {
             state: NodeState::Waiting,
@@ -152,7 +180,9 @@ impl Ledger {
     }
 
     fn plan(&mut self, round: u32, pairs: &[PlannedPair]) {
+        self.next_round = self.next_round.max(round.saturating_add(1));
         for planned in pairs {
+            self.next_probe = self.next_probe.max(planned.probe.0.saturating_add(1));
             let probe = Probe {
                 planned: planned.clone(),
                 round,
@@ -198,6 +228,16 @@ impl Ledger {
     /// Rounds in which data moved.
     pub fn rounds(&self) -> u32 {
         self.rounds
+    }
+
+    /// Above the number of every probe that was planned, also of those that a resumed run forgot.
+    pub fn next_probe(&self) -> u64 {
+        self.next_probe
+    }
+
+    /// Above the number of every round that was planned.
+    pub fn next_round(&self) -> u32 {
+        self.next_round
     }
 
     /// How the run ended; `None` while it runs, or where the record was cut off.

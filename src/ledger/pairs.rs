@@ -19,6 +19,14 @@ pub struct Probe {
 }
 
 impl Probe {
+    /// Whether something came of it: a rate, or a failure.
+    pub fn was_tried(&self) -> bool {
+        matches!(
+            self.outcome,
+            Some(Outcome::Measured { .. } | Outcome::Failed { .. })
+        )
+    }
+
     /// What was measured, where something was.
     pub fn measurement(&self) -> Option<&Measurement> {
         match &self.outcome {
@@ -107,6 +115,14 @@ impl<'a> PairSummary<'a> {
             _ => None,
         });
         why.unwrap_or("the run was cut off before it ended")
+    }
+
+    /// How many of its probes were tried.
+    pub fn tries(&self) -> usize {
+        self.attempts
+            .iter()
+            .filter(|probe| probe.was_tried())
+            .count()
     }
 
     /// The probes that measured something, with their rates.

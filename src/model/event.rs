@@ -88,6 +88,12 @@ pub enum Event {
         /// What was asked for.
         settings: RunSettings,
     },
+    /// A run that was cut off or interrupted goes on. Every node is reached anew, and what was
+    /// planned and neither measured nor failed is as if it had not been.
+    RunResumed {
+        /// Version of linerate that goes on with it.
+        linerate: String,
+    },
     /// A node got one step further towards a running agent.
     NodeStage {
         /// The node.

@@ -28,6 +28,18 @@ pub enum RecordError {
         /// The reason.
         source: io::Error,
     },
+    /// Another process writes to it.
+    #[error("another linerate writes to {} now: a record takes one run at a time", .path.display())]
+    Busy {
+        /// The record.
+        path: PathBuf,
+    },
+    /// A folder, a pipe, a device.
+    #[error("{} is no file: a run can go on only in the file that it was recorded in", .path.display())]
+    NoFile {
+        /// What was named.
+        path: PathBuf,
+    },
     /// The clock shows a time before 1970.
     #[error("this machine's clock shows a time before 1970: set it, records bear the time")]
     Clock,
@@ -133,6 +145,16 @@ pub enum RecordError {
         /// The number that is there.
         got: u64,
     },
+    /// An event that cannot be there.
+    #[error("{}, line {line}: {what}: the record was changed", .path.display())]
+    Misplaced {
+        /// The record.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// It was written by a version that says things this one cannot know.
     #[error(
         "{} was recorded by linerate {linerate:?} in schema {schema}; this linerate reads up to \
@@ -148,7 +170,7 @@ pub enum RecordError {
         /// The version that wrote it.
         linerate: String,
     },
-    /// It does not begin as a run does.
+    /// It does not begin as a run does, or has not one whole line.
     #[error("{} does not begin with the start of a run: it is no record, or part of one", .path.display())]
     NoRun {
         /// The file.

@@ -10,6 +10,7 @@
 
 mod error;
 mod reader;
+mod resume;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use jiff::Timestamp;
 
 pub use error::RecordError;
 pub use reader::{Reader, TornTail, read};
+pub use resume::Unfinished;
 pub use writer::Writer;
 
 /// Where a run that starts `now` in this process is recorded, when nobody says otherwise:

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::model::{Event, Record, SCHEMA};
+use crate::model::{Event, Record, RunEnd, SCHEMA};
 
 use super::RecordError;
 
@@ -25,18 +25,18 @@ pub struct TornTail {
     pub bytes: u64,
 }
 
-/// All events of a record, and its torn tail where it has one. An empty file has no events.
+/// All events of a record, at least one, and its torn tail where it has one.
 ///
 /// # Errors
-/// The first of `Reader::next`'s, or [`RecordError::Open`].
+/// The first of `Reader::next`'s, [`RecordError::Open`], or [`RecordError::NoRun`] where there is not
+/// one whole line.
 pub fn read(path: &Path) -> Result<(Vec<Record>, Option<TornTail>), RecordError> {
     let file = File::open(path).map_err(|source| RecordError::Open {
         path: path.to_owned(),
         source,
     })?;
     let mut reader = Reader::new(BufReader::new(file), path);
-    let records: Result<Vec<Record>, RecordError> = reader.by_ref().collect();
-    Ok((records?, reader.torn))
+    Ok((reader.whole_run()?, reader.torn))
 }
 
 /// Gives the events of a record one by one; ends after its last or after an error.
@@ -47,6 +47,7 @@ pub struct Reader<R> {
     lines: u64,
     offset: u64,
     torn: Option<TornTail>,
+    run_end: Option<RunEnd>,
     ended: bool,
 }
 
@@ -72,6 +73,7 @@ impl<R: BufRead> Reader<R> {
             lines: 0,
             offset: 0,
             torn: None,
+            run_end: None,
             ended: false,
         }
     }
@@ -79,6 +81,22 @@ impl<R: BufRead> Reader<R> {
     /// The torn tail; known once there are no more events.
     pub fn torn(&self) -> Option<&TornTail> {
         self.torn.as_ref()
+    }
+
+    /// All events, at least one.
+    pub(super) fn whole_run(&mut self) -> Result<Vec<Record>, RecordError> {
+        let records: Vec<Record> = self.by_ref().collect::<Result<_, _>>()?;
+        match records.is_empty() {
+            true => Err(RecordError::NoRun {
+                path: self.path.clone(),
+            }),
+            false => Ok(records),
+        }
+    }
+
+    /// How many bytes of whole lines were read.
+    pub(super) fn whole_bytes(&self) -> u64 {
+        self.offset
     }
 
     fn read_next(&mut self) -> Result<Option<Record>, RecordError> {
@@ -111,6 +129,7 @@ impl<R: BufRead> Reader<R> {
             return Ok(None);
         }
         let record = self.record(&line)?;
+        self.follow(&record.event)?;
         self.lines = number;
         self.offset += line.len() as u64;
         Ok(Some(record))
@@ -140,6 +159,29 @@ impl<R: BufRead> Reader<R> {
             return Err(RecordError::NoRun { path });
         }
         Ok(record)
+    }
+
+    /// A run begins once and ends once, unless it is resumed after an interruption.
+    fn follow(&mut self, event: &Event) -> Result<(), RecordError> {
+        let what = match (event, self.run_end) {
+            (Event::RunStarted { .. }, _) if self.lines > 0 => "a run begins in another",
+            (Event::RunResumed { .. }, Some(RunEnd::Complete)) => "a complete run goes on",
+            (Event::RunResumed { .. }, _) => {
+                self.run_end = None;
+                return Ok(());
+            }
+            (_, Some(_)) => "something happens after the end of the run",
+            (Event::RunFinished { end }, None) => {
+                self.run_end = Some(*end);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        Err(RecordError::Misplaced {
+            path: self.path.clone(),
+            line: self.lines + 1,
+            what,
+        })
     }
 
     fn refuse_newer(&self, line: &[u8]) -> Result<(), RecordError> {

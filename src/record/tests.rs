@@ -270,6 +270,49 @@ fn what_is_no_record_is_told_by_its_line() {
 }
 
 #[test]
+fn a_run_begins_once_and_ends_once() {
+    let finished = |end| Event::RunFinished { end };
+    let resumed = || Event::RunResumed {
+        linerate: "0.1.0".into(),
+    };
+    let stage = || events()[1].clone();
+    let result = |after_start: Vec<Event>| {
+        let mut appender = Appender::new(Vec::new(), Path::new("run"));
+        for event in std::iter::once(started()).chain(after_start) {
+            appender.append(&event, 5).unwrap();
+        }
+        let all: Result<Vec<Record>, RecordError> =
+            Reader::new(&*appender.sink, Path::new("run")).collect();
+        all.map_or_else(
+            |error| error.to_string(),
+            |all| format!("{} events", all.len()),
+        )
+    };
+    let (complete, interrupted) = (RunEnd::Complete, RunEnd::Interrupted);
+    let said = [
+        vec![
+            resumed(),
+            resumed(),
+            finished(interrupted),
+            resumed(),
+            finished(complete),
+        ],
+        vec![started()],
+        vec![finished(interrupted), stage()],
+        vec![finished(complete), finished(complete)],
+        vec![finished(complete), resumed()],
+    ]
+    .map(result);
+    insta::assert_snapshot!(said.join("\n"), @r"
+    6 events
+    run, line 2: a run begins in another: the record was changed
+    run, line 3: something happens after the end of the run: the record was changed
+    run, line 3: something happens after the end of the run: the record was changed
+    run, line 3: a complete run goes on: the record was changed
+    ");
+}
+
+#[test]
 fn runs_are_named_by_their_start() {
     let now = "2026-11-30T10:15:00.5Z".parse().unwrap();
     let expected = format!(
@@ -312,6 +355,93 @@ fn a_record_torn_at_any_byte_keeps_what_is_whole() {
     assert_eq!((records, torn.unwrap().bytes), (written, 512));
 }
 
+#[test]
+fn a_record_torn_at_any_byte_goes_on_after_what_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let written = write(&path);
+    let bytes = fs::read(&path).unwrap();
+    for end in 0..bytes.len() {
+        fs::write(&path, &bytes[..end]).unwrap();
+        let whole = bytes[..end].iter().filter(|b| **b == b'\n').count();
+        let unfinished = match Unfinished::open(&path) {
+            Ok(unfinished) => unfinished,
+            Err(error) => {
+                assert!(
+                    whole == 0 && matches!(error, RecordError::NoRun { .. }),
+                    "{error}"
+                );
+                continue;
+            }
+        };
+        assert_eq!(unfinished.records(), &written[..whole]);
+        // Looked at only, it is as it was.
+        assert_eq!(fs::metadata(&path).unwrap().len(), end as u64);
+        let mut writer = unfinished.go_on().unwrap();
+        let more = writer.append(&events()[1]).unwrap();
+        assert_eq!(more.seq, whole as u64);
+        drop(writer);
+        let (records, torn) = read(&path).unwrap();
+        assert_eq!(
+            (&records[..whole], &records[whole..]),
+            (&written[..whole], &[more][..])
+        );
+        assert_eq!(torn, None);
+    }
+}
+
+#[test]
+fn a_record_takes_one_run_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let mut writer = Writer::create(&path).unwrap();
+    writer.append(&started()).unwrap();
+    let busy = Unfinished::open(&path).unwrap_err();
+    insta::assert_snapshot!(said(&busy, &path), @"another linerate writes to RECORD now: a record takes one run at a time");
+    // Who only reads does not mind.
+    assert_eq!(read(&path).unwrap().0.len(), 1);
+    drop(writer);
+    let first = Unfinished::open(&path).unwrap();
+    assert!(matches!(
+        Unfinished::open(&path),
+        Err(RecordError::Busy { .. })
+    ));
+    let writer = first.go_on().unwrap();
+    assert!(matches!(
+        Unfinished::open(&path),
+        Err(RecordError::Busy { .. })
+    ));
+    drop(writer);
+    Unfinished::open(&path).unwrap();
+}
+
+#[test]
+fn only_a_file_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Unfinished::open(folder.path()).unwrap_err();
+    insta::assert_snapshot!(said(&error, folder.path()), @"RECORD is no file: a run can go on only in the file that it was recorded in");
+    // A pipe with nobody at its other end would hang whoever opens it.
+    let pipe = folder.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(matches!(
+        Unfinished::open(&pipe),
+        Err(RecordError::NoFile { .. })
+    ));
+    let missing = Unfinished::open(&folder.path().join("missing"));
+    assert!(matches!(missing, Err(RecordError::Open { .. })));
+    // What is no record is left as it is.
+    let foreign = folder.path().join("foreign");
+    fs::write(&foreign, "precious\nwithout an end").unwrap();
+    assert!(matches!(
+        Unfinished::open(&foreign),
+        Err(RecordError::BadLine { line: 1, .. })
+    ));
+    assert_eq!(
+        fs::read_to_string(&foreign).unwrap(),
+        "precious\nwithout an end"
+    );
+}
+
 proptest! {
     #[test]
     fn what_nodes_are_called_comes_back(node in any::<String>(), why in any::<String>(), cut in 0usize..400) {
@@ -326,6 +456,16 @@ proptest! {
         let torn: Result<Vec<Record>, RecordError> = Reader::new(&bytes[..end], Path::new("run")).collect();
         let torn = torn.unwrap();
         prop_assert!(torn.len() < written.len() && written.starts_with(&torn));
+    }
+
+    #[test]
+    fn numbers_come_back_to_the_last_digit(rate in 1e-9..1e9f64) {
+        let Event::RunStarted { schema, linerate, mut settings } = started() else { unreachable!() };
+        settings.expect.line_rate = Some(Gbps(rate));
+        let mut appender = Appender::new(Vec::new(), Path::new("run"));
+        let written = appender.append(&Event::RunStarted { schema, linerate, settings }, 5).unwrap();
+        let back = Reader::new(&*appender.sink, Path::new("run")).next().unwrap().unwrap();
+        prop_assert_eq!(back, written);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Writes a record: each event is in the file, by one `write`, before anyone else sees it.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,24 @@ impl Writer {
                 source,
             },
         })?;
+        lock(&file, path)?;
         let inner = Appender::new(file, path);
+        Ok(Self { inner })
+    }
+
+    /// Goes on after so many whole events, which are all that the locked `file` has.
+    pub(super) fn after(
+        file: File,
+        path: &Path,
+        events: u64,
+        bytes: u64,
+    ) -> Result<Self, RecordError> {
+        let mut inner = Appender::new(file, path);
+        (inner.events, inner.bytes) = (events, bytes);
+        inner
+            .sink
+            .cut(bytes)
+            .map_err(|source| inner.failed(source))?;
         Ok(Self { inner })
     }
 
@@ -88,6 +105,17 @@ impl Writer {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.inner.path
+    }
+}
+
+/// Keeps other runs from this record until the file is closed, however this process ends.
+pub(super) fn lock(file: &File, path: &Path) -> Result<(), RecordError> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(RecordError::Busy {
+            path: path.to_owned(),
+        }),
+        // Some network file systems have no locks: the run is worth more than the guard.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
 
