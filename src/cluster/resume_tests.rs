@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::tests::{FULL, Fake, Kind, LIMITS, run, settings};
 use super::{ConductError, Conductor};
 use crate::judge::{Judgement, judge};
+use crate::ledger::NodeState;
 use crate::ledger::testing::ledger;
 use crate::model::*;
 
@@ -196,6 +197,31 @@ fn a_node_that_does_not_come_back_is_lost_and_keeps_its_rates() {
     assert!(judgement.coverage.measured >= before && before > 0);
     let gaps: Vec<&str> = judgement.coverage.gaps.iter().map(|g| &*g.why).collect();
     assert_eq!(gaps, ["node02 was lost"]);
+}
+
+#[test]
+fn a_run_that_goes_on_has_not_ended_and_reached_nobody_yet() {
+    let (_, kinds, rate) = CLUSTERS[1];
+    let mut events = interrupted(kinds, rate, 5);
+    events.push(Event::RunResumed {
+        linerate: "0.1.0".into(),
+    });
+    let ledger = ledger(&events);
+    assert_eq!(ledger.end(), None);
+    assert!(
+        ledger
+            .nodes()
+            .all(|(_, node)| node.state == NodeState::Waiting)
+    );
+    // Not "interrupted": that is over.
+    let gaps = ledger.coverage().gaps;
+    assert!(!gaps.is_empty());
+    for gap in gaps {
+        assert!(
+            gap.why.ends_with("was not reached before the run ended"),
+            "{gap:?}"
+        );
+    }
 }
 
 #[test]
