@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -108,15 +109,23 @@ impl Writer {
     }
 }
 
+/// How often a lock that another holds is asked for again, and after how long: whoever was killed
+/// lets go of it a moment later, and a process that is being started holds what its parent holds.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
 /// Keeps other runs from this record until the file is closed, however this process ends.
 pub(super) fn lock(file: &File, path: &Path) -> Result<(), RecordError> {
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(RecordError::Busy {
-            path: path.to_owned(),
-        }),
-        // Some network file systems have no locks: the run is worth more than the guard.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    for _ in 0..LOCK_TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+            // Some network file systems have no locks: the run is worth more than the guard.
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+        }
     }
+    Err(RecordError::Busy {
+        path: path.to_owned(),
+    })
 }
 
 /// The writer over any sink.
