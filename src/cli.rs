@@ -26,6 +26,7 @@ Examples:
   linerate report --config cluster.toml --format text --format json=run.json
   linerate config check cluster.toml
   linerate watch --config cluster.toml
+  linerate demo
   linerate inspect
   linerate explain half-bandwidth
 
@@ -45,6 +46,21 @@ Examples:
   linerate report --config cluster.toml --format json -o run.json
   linerate report --config cluster.toml --format text --format json=run.json
       Text on standard output, and JSON in a file.
+
+",
+    exit_codes!()
+);
+
+const DEMO_EXAMPLES: &str = concat!(
+    "\
+Examples:
+  linerate demo
+      16 nodes with 4 NICs each and a handful of faults. No packet is sent.
+  linerate demo --nodes 64 --rails 8 --format json
+  linerate demo --show-scenario > scenario.toml
+  linerate demo --scenario scenario.toml
+
+Every report of it says first that it is simulated, in JSON by \"simulated\": true.
 
 ",
     exit_codes!()
@@ -81,6 +97,8 @@ pub struct Cli {
 pub enum Command {
     /// Measure every pair of NICs on every rail and report what is not at line rate
     Report(ReportArgs),
+    /// Show a report on a simulated cluster with planted faults; needs no cluster
+    Demo(DemoArgs),
     /// Show what each NIC carries now, second by second, without traffic of its own
     Watch(WatchArgs),
     /// Show what linerate sees on this machine, without traffic, and what is wrong with it
@@ -131,6 +149,52 @@ pub struct ReportArgs {
     /// The seed of the schedule, to repeat a run's [default: a new one, which the report states]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+
+    /// Colour: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub color: Color,
+}
+
+/// `linerate demo`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = DEMO_EXAMPLES)]
+pub struct DemoArgs {
+    /// Simulate so many nodes, 1 to 256 [default: those of the scenario, 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub nodes: Option<u16>,
+
+    /// With so many NICs on each, 1 to 16 [default: those of the scenario, 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub rails: Option<u16>,
+
+    /// What to simulate, and what is wrong with it [default: what --show-scenario prints]
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+
+    /// Print the scenario that is simulated without --scenario, to start one from
+    #[arg(long, exclusive = true)]
+    pub show_scenario: bool,
+
+    /// The seed of schedule and chance: the same seed, the same report
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// What to write: text or json, to standard output; FORMAT=FILE writes to a file [default: text]
+    #[arg(short, long = "format", value_name = "FORMAT[=FILE]")]
+    pub formats: Vec<FormatArg>,
+
+    /// Write the report to this file, not to standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+
+    /// Record the run in this new file; it says that it is simulated
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
 
     /// Colour: auto (on a terminal, unless NO_COLOR is set), always or never
     #[arg(
@@ -295,35 +359,47 @@ impl ReportArgs {
     /// # Errors
     /// A sentence for the operator, where two would go to one place or `-o` has nothing to write.
     pub fn outputs(&self) -> Result<Vec<FormatArg>, String> {
-        let mut outputs = self.formats.clone();
-        if outputs.is_empty() {
-            outputs.push(FormatArg {
-                format: Format::Text,
-                file: None,
-            });
+        outputs(&self.formats, self.output.as_ref())
+    }
+}
+
+impl DemoArgs {
+    /// As [`ReportArgs::outputs`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn outputs(&self) -> Result<Vec<FormatArg>, String> {
+        outputs(&self.formats, self.output.as_ref())
+    }
+}
+
+fn outputs(formats: &[FormatArg], output: Option<&PathBuf>) -> Result<Vec<FormatArg>, String> {
+    let mut outputs = formats.to_vec();
+    if outputs.is_empty() {
+        outputs.push(FormatArg {
+            format: Format::Text,
+            file: None,
+        });
+    }
+    let mut open = outputs.iter_mut().filter(|output| output.file.is_none());
+    match (open.next(), open.next(), output) {
+        (Some(_), Some(_), _) => {
+            return Err("two reports would go to one place: write --format json=FILE".to_owned());
         }
-        let mut open = outputs.iter_mut().filter(|output| output.file.is_none());
-        match (open.next(), open.next(), &self.output) {
-            (Some(_), Some(_), _) => {
-                return Err(
-                    "two reports would go to one place: write --format json=FILE".to_owned(),
-                );
-            }
-            (Some(only), None, Some(file)) => only.file = Some(file.clone()),
-            (None, _, Some(_)) => {
-                return Err("--output has nothing to write: each --format has its file".to_owned());
-            }
-            _ => {}
+        (Some(only), None, Some(file)) => only.file = Some(file.clone()),
+        (None, _, Some(_)) => {
+            return Err("--output has nothing to write: each --format has its file".to_owned());
         }
-        let files: Vec<&PathBuf> = outputs.iter().filter_map(|o| o.file.as_ref()).collect();
-        let twice = files
-            .iter()
-            .enumerate()
-            .find(|(n, file)| files[..*n].contains(file));
-        match twice {
-            Some((_, file)) => Err(format!("two reports would go to {}", file.display())),
-            None => Ok(outputs),
-        }
+        _ => {}
+    }
+    let files: Vec<&PathBuf> = outputs.iter().filter_map(|o| o.file.as_ref()).collect();
+    let twice = files
+        .iter()
+        .enumerate()
+        .find(|(n, file)| files[..*n].contains(file));
+    match twice {
+        Some((_, file)) => Err(format!("two reports would go to {}", file.display())),
+        None => Ok(outputs),
     }
 }
 
@@ -350,6 +426,7 @@ mod tests {
     fn help_says_what_there_is() {
         insta::assert_snapshot!("help", help(&[]));
         insta::assert_snapshot!("help_report", help(&["report"]));
+        insta::assert_snapshot!("help_demo", help(&["demo"]));
         insta::assert_snapshot!("help_watch", help(&["watch"]));
         insta::assert_snapshot!("help_inspect", help(&["inspect"]));
         insta::assert_snapshot!("help_config", help(&["config"]));

@@ -3,12 +3,14 @@
 mod agent;
 mod carriers;
 mod config;
+mod demo;
 mod explain;
 mod failure;
 mod inspect;
 mod output;
 mod progress;
 mod report;
+mod reports;
 mod start;
 mod surveyor;
 mod topo;
@@ -23,6 +25,7 @@ use crate::cli::{Cli, Command, ConfigCommand};
 pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Report(arguments) => report::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Inspect(arguments) => match &arguments.topo {
             Some(path) => topo::run(path, &arguments),
             None => inspect::run(&arguments),

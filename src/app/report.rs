@@ -4,17 +4,16 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use super::failure::Failure;
-use super::output::Output;
 use super::progress::Progress;
+use super::reports::Reports;
 use super::{carriers, config, start};
-use crate::cli::{Format, FormatArg, ReportArgs};
+use crate::cli::ReportArgs;
 use crate::cluster::{CarrierFleet, Conductor, Limits};
 use crate::config::Cluster;
 use crate::judge::judge;
 use crate::ledger::Ledger;
 use crate::model::{Event, RunSettings};
 use crate::record::{RecordError, Writer, default_path};
-use crate::report::{json, text};
 
 /// Runs, reports, and returns the verdict's exit code.
 pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
@@ -27,49 +26,15 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
     let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
     let settings = cluster.settings(arguments.seed.unwrap_or_else(rand::random));
     // Opened before the run: a place that cannot be written to must not cost the run's results.
-    let outputs = outputs(arguments)?;
+    let outputs = Reports::open(arguments.outputs())?;
     let mut record = record(arguments)?;
     let ledger = conduct(&cluster, settings, &mut record)?;
     let judgement = judge(&ledger);
-    for (format, mut output) in outputs {
-        let written = match format {
-            Format::Text => text(
-                &ledger,
-                &judgement,
-                output.style(arguments.color),
-                output.writer(),
-            ),
-            Format::Json => json(&ledger, &judgement, output.writer()),
-        };
-        written.map_err(|error| {
-            Failure::work(format!(
-                "cannot write the report: {error}; {}",
-                kept(&record)
-            ))
-        })?;
-        output.finish()?;
-    }
+    outputs.write(&ledger, &judgement, arguments.color, &kept(&record))?;
     if std::io::stderr().is_terminal() {
         eprintln!("{}", kept(&record));
     }
     Ok(judgement.verdict.exit_code())
-}
-
-/// Every place that a report goes to, with its form.
-fn outputs(arguments: &ReportArgs) -> Result<Vec<(Format, Output)>, Failure> {
-    let open = |wanted: FormatArg| {
-        let output = match &wanted.file {
-            Some(path) => Output::file(path)?,
-            None => Output::standard(),
-        };
-        Ok((wanted.format, output))
-    };
-    arguments
-        .outputs()
-        .map_err(Failure::usage)?
-        .into_iter()
-        .map(open)
-        .collect()
 }
 
 fn record(arguments: &ReportArgs) -> Result<Writer, Failure> {

@@ -107,6 +107,7 @@ impl Cluster {
             probe: self.probe.clone(),
             expect: self.expect.clone(),
             seed,
+            simulated: false,
         }
     }
 

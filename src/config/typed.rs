@@ -1,4 +1,4 @@
-//! The cluster file as typed: every key that may stand in it, each with its place in the text.
+//! Cluster and scenario files as typed: every key that may stand in it, each with its place in the text.
 //! Nothing here says what a value may be; `check` does.
 
 use std::collections::BTreeMap;
@@ -83,6 +83,103 @@ pub(super) struct TypedExpect {
     pub line_rate: Typed<String>,
     pub half_below: Typed<f64>,
     pub degraded_below: Typed<f64>,
+}
+
+/// A scenario file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedScenario {
+    pub nodes: Typed<i64>,
+    pub rails: Typed<i64>,
+    pub line_rate: Typed<String>,
+    pub mtu: Typed<i64>,
+    pub noise: Typed<f64>,
+    pub outliers: Table<TypedOutliers>,
+    pub slow_nic: Vec<Spanned<Table<TypedSlowNic>>>,
+    pub narrow_pcie: Vec<Spanned<Table<TypedNarrow>>>,
+    pub slow_path: Vec<Spanned<Table<TypedPath>>>,
+    pub slow_rail: Vec<Spanned<Table<TypedRail>>>,
+    pub lost_node: Vec<Spanned<Table<TypedEnd>>>,
+    pub silent_node: Vec<Spanned<Table<TypedEnd>>>,
+    pub port_down: Vec<Spanned<Table<TypedPort>>>,
+    pub small_mtu: Vec<Spanned<Table<TypedMtu>>>,
+    pub no_gpudirect: Vec<Spanned<Table<TypedOnNode>>>,
+}
+
+/// `[outliers]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedOutliers {
+    pub share: Typed<f64>,
+    pub depth: Typed<f64>,
+}
+
+/// `[[slow_nic]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedSlowNic {
+    pub node: Typed<String>,
+    pub rail: Typed<i64>,
+    pub direction: Typed<String>,
+    pub ratio: Typed<f64>,
+}
+
+/// `[[narrow_pcie]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedNarrow {
+    pub node: Typed<String>,
+    pub rail: Typed<i64>,
+    pub width: Typed<i64>,
+}
+
+/// `[[slow_path]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedPath {
+    pub from: Typed<String>,
+    pub to: Typed<String>,
+    pub rail: Typed<i64>,
+    pub ratio: Typed<f64>,
+}
+
+/// `[[slow_rail]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedRail {
+    pub rail: Typed<i64>,
+    pub ratio: Typed<f64>,
+}
+
+/// `[[lost_node]]` and `[[silent_node]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedEnd {
+    pub node: Typed<String>,
+    pub round: Typed<i64>,
+}
+
+/// `[[port_down]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedPort {
+    pub node: Typed<String>,
+    pub rail: Typed<i64>,
+}
+
+/// `[[small_mtu]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedMtu {
+    pub node: Typed<String>,
+    pub mtu: Typed<i64>,
+}
+
+/// `[[no_gpudirect]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedOnNode {
+    pub node: Typed<String>,
 }
 
 /// A table and nothing else: serde alone would take a list for one, its items in the order of the

@@ -155,6 +155,7 @@ fn started(names: &[NodeName], rails: u16) -> Event {
                 degraded_below: 0.85,
             },
             seed: 1,
+            simulated: false,
         },
     }
 }

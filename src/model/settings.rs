@@ -51,4 +51,7 @@ pub struct RunSettings {
     pub expect: Expect,
     /// The seed of the schedule.
     pub seed: u64,
+    /// Whether the nodes are simulated: nothing was measured.
+    #[serde(default)]
+    pub simulated: bool,
 }

@@ -36,6 +36,7 @@ fn started() -> Event {
                 degraded_below: 0.85,
             },
             seed: 7,
+            simulated: false,
         },
     }
 }
