@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -95,15 +95,15 @@ pub(super) struct TypedScenario {
     pub mtu: Typed<i64>,
     pub noise: Typed<f64>,
     pub outliers: Table<TypedOutliers>,
-    pub slow_nic: Vec<Spanned<Table<TypedSlowNic>>>,
-    pub narrow_pcie: Vec<Spanned<Table<TypedNarrow>>>,
-    pub slow_path: Vec<Spanned<Table<TypedPath>>>,
-    pub slow_rail: Vec<Spanned<Table<TypedRail>>>,
-    pub lost_node: Vec<Spanned<Table<TypedEnd>>>,
-    pub silent_node: Vec<Spanned<Table<TypedEnd>>>,
-    pub port_down: Vec<Spanned<Table<TypedPort>>>,
-    pub small_mtu: Vec<Spanned<Table<TypedMtu>>>,
-    pub no_gpudirect: Vec<Spanned<Table<TypedOnNode>>>,
+    pub slow_nic: Tables<TypedSlowNic>,
+    pub narrow_pcie: Tables<TypedNarrow>,
+    pub slow_path: Tables<TypedPath>,
+    pub slow_rail: Tables<TypedRail>,
+    pub lost_node: Tables<TypedEnd>,
+    pub silent_node: Tables<TypedEnd>,
+    pub port_down: Tables<TypedPort>,
+    pub small_mtu: Tables<TypedMtu>,
+    pub no_gpudirect: Tables<TypedOnNode>,
 }
 
 /// `[outliers]`.
@@ -204,5 +204,35 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
         }
 
         deserializer.deserialize_map(OnlyTables(PhantomData))
+    }
+}
+
+/// A list of tables, each in double brackets, with the place of each.
+#[derive(Debug)]
+pub(super) struct Tables<T>(pub Vec<Spanned<Table<T>>>);
+
+impl<T> Default for Tables<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Tables<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OnlyLists<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyLists<T> {
+            type Value = Tables<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("tables in double brackets: [[…]]")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq)).map(Tables)
+            }
+        }
+
+        deserializer.deserialize_seq(OnlyLists(PhantomData))
     }
 }

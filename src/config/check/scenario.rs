@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use toml::Spanned;
-
 use super::super::problem::{Problem, nearest_node};
 use super::super::read::Read;
 use super::super::scenario::{Fault, Generation, Outliers, Place, Scenario};
 use super::super::typed::{
-    Table, Typed, TypedEnd, TypedMtu, TypedNarrow, TypedOutliers, TypedPath, TypedRail,
+    Tables, Typed, TypedEnd, TypedMtu, TypedNarrow, TypedOutliers, TypedPath, TypedRail,
     TypedScenario, TypedSlowNic,
 };
 use super::{Checker, Operator, Value};
@@ -161,10 +159,10 @@ impl Faults<'_, '_> {
     /// Reads each table of a kind; `at` is where one stands.
     fn each<T>(
         &mut self,
-        tables: Vec<Spanned<Table<T>>>,
+        tables: Tables<T>,
         read: impl Fn(&mut Self, T, &Range<usize>) -> Option<Fault>,
     ) {
-        for table in tables {
+        for table in tables.0 {
             let at = table.span();
             let fault = read(self, table.into_inner().0, &at);
             self.found.extend(fault);
