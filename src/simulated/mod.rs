@@ -3,6 +3,7 @@
 //! What is wrong with it, a scenario says. The same seed gives the same answers, in whatever order
 //! nodes are listed and asked.
 
+mod answers;
 mod fleet;
 mod pcie;
 mod rates;

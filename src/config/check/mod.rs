@@ -1,6 +1,7 @@
 //! From what was typed, and the defaults for what was not, to a [`Cluster`] that can be relied on.
 //! Each section has its file; what they share is here.
 
+mod fault;
 mod nodes;
 mod probe;
 mod rails;
