@@ -27,6 +27,7 @@ Examples:
   linerate replay run.jsonl
   linerate config check cluster.toml
   linerate watch --config cluster.toml
+  linerate demo
   linerate inspect
   linerate explain half-bandwidth
 
@@ -65,6 +66,21 @@ A record that ends in the middle of a line is read up to there. No node is asked
     exit_codes!()
 );
 
+const DEMO_EXAMPLES: &str = concat!(
+    "\
+Examples:
+  linerate demo
+      16 nodes with 4 NICs each and a handful of faults. No packet is sent.
+  linerate demo --nodes 64 --rails 8 --format json
+  linerate demo --show-scenario > scenario.toml
+  linerate demo --scenario scenario.toml
+
+Every report of it says first that it is simulated, in JSON by \"simulated\": true.
+
+",
+    exit_codes!()
+);
+
 const WATCH_EXAMPLES: &str = "\
 Examples:
   linerate watch
@@ -98,6 +114,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Report a recorded run once more, without a node
     Replay(ReplayArgs),
+    /// Show a report on a simulated cluster with planted faults; needs no cluster
+    Demo(DemoArgs),
     /// Show what each NIC carries now, second by second, without traffic of its own
     Watch(WatchArgs),
     /// Show what linerate sees on this machine, without traffic, and what is wrong with it
@@ -186,6 +204,39 @@ pub struct ReportsArgs {
         hide_possible_values = true
     )]
     pub color: Color,
+}
+
+/// `linerate demo`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(after_help = DEMO_EXAMPLES)]
+pub struct DemoArgs {
+    /// Simulate so many nodes, 1 to 256 [default: those of the scenario, 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub nodes: Option<u16>,
+
+    /// With so many NICs on each, 1 to 16 [default: those of the scenario, 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub rails: Option<u16>,
+
+    /// What to simulate, and what is wrong with it [default: what --show-scenario prints]
+    #[arg(long, value_name = "FILE")]
+    pub scenario: Option<PathBuf>,
+
+    /// Print the scenario that is simulated without --scenario, to start one from
+    #[arg(long, exclusive = true)]
+    pub show_scenario: bool,
+
+    /// The seed of schedule and chance: the same seed, the same report
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+
+    /// What is written, and where to.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
+
+    /// Record the run in this new file; it says that it is simulated
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
 }
 
 /// `linerate watch`.
@@ -397,6 +448,7 @@ mod tests {
         insta::assert_snapshot!("help", help(&[]));
         insta::assert_snapshot!("help_report", help(&["report"]));
         insta::assert_snapshot!("help_replay", help(&["replay"]));
+        insta::assert_snapshot!("help_demo", help(&["demo"]));
         insta::assert_snapshot!("help_watch", help(&["watch"]));
         insta::assert_snapshot!("help_inspect", help(&["inspect"]));
         insta::assert_snapshot!("help_config", help(&["config"]));

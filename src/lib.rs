@@ -9,7 +9,7 @@
 //!
 //! The rooms import downwards only: `model`, the vocabulary; the pure rooms `config`, `plan`,
 //! `ledger`, `topology`, `judge`; the hands `verbs`, `gpu`, `survey`, `probe`, `wire`, `agent`, `remote`,
-//! `cluster`, `record`; the faces `report`; and `app`, which knows everybody.
+//! `cluster`, `simulated`, `record`; the faces `report`; and `app`, which knows everybody.
 
 pub mod agent;
 pub mod app;
@@ -25,6 +25,7 @@ pub mod probe;
 pub mod record;
 pub mod remote;
 pub mod report;
+pub mod simulated;
 pub mod survey;
 pub mod topology;
 pub mod verbs;

@@ -33,6 +33,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "cluster",
         &["model", "plan", "ledger", "judge", "wire", "remote"],
     ),
+    (
+        "simulated",
+        &["model", "config", "topology", "judge", "wire", "cluster"],
+    ),
     ("record", &["model"]),
     // Faces.
     ("report", &["model", "ledger", "topology", "judge"]),

@@ -159,6 +159,41 @@ fn a_matrix_of_another_machine_can_be_read() {
     linerate(&["inspect", "--topo", "-"]).code(2).stderr(empty);
 }
 
+/// Nothing but the binary is needed.
+#[test]
+fn a_demo_says_everywhere_that_it_is_simulated() {
+    let text = linerate(&["demo"]).code(1).stderr("");
+    text.stdout(predicate::str::starts_with("SIMULATED: ").and(says("FAULT half-bandwidth")));
+    let dir = tempfile::tempdir().unwrap();
+    let record = dir.path().join("run.jsonl");
+    let wanted = ["demo", "--nodes", "3", "--rails", "1", "--format", "json"];
+    let more = ["--record", record.to_str().unwrap()];
+    let json = linerate(&[&wanted[..], &more].concat());
+    let json = json
+        .code(0)
+        .stderr(says("faults of the scenario are left out"));
+    let report: serde_json::Value = serde_json::from_slice(&json.get_output().stdout).unwrap();
+    assert_eq!(report["simulated"], true);
+    assert_eq!(report["coverage"]["measured"], 6);
+    let record = std::fs::read_to_string(record).unwrap();
+    assert!(record.contains("\"simulated\":true"), "{record}");
+}
+
+#[test]
+fn a_scenario_is_simulated_and_a_bad_one_is_shown_where_it_is_bad() {
+    let shown = linerate(&["demo", "--show-scenario"]).code(0);
+    let shown = String::from_utf8_lossy(&shown.get_output().stdout).into_owned();
+    let (_dir, path) = file(&shown);
+    let own = linerate(&["demo", "--scenario", &path]).code(1);
+    let built_in = linerate(&["demo"]).code(1);
+    assert_eq!(own.get_output().stdout, built_in.get_output().stdout);
+    let (_dir, path) = file("nodes = 4\n\n[[slow_nic]]\nnode = \"node9\"\n");
+    linerate(&["demo", "--scenario", &path])
+        .code(2)
+        .stdout("")
+        .stderr(says(&format!("{path}:4:8")).and(says("node001 to node004")));
+}
+
 /// A folder with the counters of a NIC, and the file of what it has sent, in words of 4 bytes.
 fn counters() -> (tempfile::TempDir, std::path::PathBuf) {
     let root = tempfile::tempdir().expect("a temporary folder");

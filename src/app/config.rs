@@ -7,7 +7,7 @@ use nix::unistd::{Uid, User};
 
 use super::failure::Failure;
 use super::output::Output;
-use crate::config::{Cluster, DEFAULT, Operator, from_host_lists, hostlist, read};
+use crate::config::{Cluster, ConfigErrors, DEFAULT, Operator, from_host_lists, hostlist, read};
 
 /// Checks a file and says what it means, or everything that is wrong with it.
 pub(super) fn check(file: &Path) -> Result<u8, Failure> {
@@ -32,7 +32,7 @@ pub(super) fn show_default() -> Result<u8, Failure> {
 }
 
 /// `print!` panics where standard output takes nothing: a full disk, a reader that left.
-fn print(text: &str) -> Result<u8, Failure> {
+pub(super) fn print(text: &str) -> Result<u8, Failure> {
     let mut output = Output::standard();
     output
         .writer()
@@ -44,15 +44,23 @@ fn print(text: &str) -> Result<u8, Failure> {
 
 /// Reads and checks a cluster file.
 pub(super) fn load(file: &Path) -> Result<Cluster, Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display())))?;
+    read(&text(file)?, &file.display().to_string(), &operator())
+        .map_err(|errors| unusable("cluster file", &errors))
+}
+
+/// A file's text.
+pub(super) fn text(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format!("cannot read {}: {error}", file.display())))
+}
+
+/// What is wrong with a file, each problem with its place.
+pub(super) fn unusable(what: &str, errors: &ConfigErrors) -> Failure {
     let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    read(&text, &file.display().to_string(), &operator()).map_err(|errors| {
-        Failure::usage(format!(
-            "the cluster file is not usable\n{}",
-            errors.render(color)
-        ))
-    })
+    Failure::usage(format!(
+        "the {what} is not usable\n{}",
+        errors.render(color)
+    ))
 }
 
 /// The nodes to go to: those of a cluster file, some of them, or without one the nodes named.

@@ -3,6 +3,7 @@
 mod agent;
 mod carriers;
 mod config;
+mod demo;
 mod explain;
 mod failure;
 mod inspect;
@@ -27,6 +28,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Report(arguments) => report::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Inspect(arguments) => match &arguments.topo {
             Some(path) => topo::run(path, &arguments),
             None => inspect::run(&arguments),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::failure::Failure;
-use super::reports::Reports;
+use super::reports::{Reports, kept};
 use crate::cli::ReplayArgs;
 use crate::ledger::Ledger;
 use crate::model::{Record, RunEnd};
@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &ReplayArgs) -> Result<u8, Failure> {
     if let Some(torn) = &torn {
         eprintln!("{}", cut_off(file, torn, &ledger));
     }
-    reports.write(&ledger, file)
+    reports.write(&ledger, &kept(file))
 }
 
 /// What these events add up to.

@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
     let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
     let mut record = record(arguments)?;
     let ledger = conduct(&cluster, settings, Ledger::default(), &mut record)?;
-    let code = reports.write(&ledger, record.path())?;
+    let code = reports.write(&ledger, &kept(record.path()))?;
     say_where(&ledger, record.path());
     Ok(code)
 }
@@ -50,10 +50,10 @@ fn go_on(arguments: &ReportArgs, path: &Path, cluster: &Cluster) -> Result<u8, F
             "{}: the run is complete, so nothing is measured",
             path.display()
         );
-        return reports.write(&so_far, path);
+        return reports.write(&so_far, &kept(path));
     };
     let ledger = conduct(cluster, settings, so_far, &mut record)?;
-    let code = reports.write(&ledger, path)?;
+    let code = reports.write(&ledger, &kept(path))?;
     say_where(&ledger, path);
     Ok(code)
 }

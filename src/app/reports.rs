@@ -41,8 +41,8 @@ impl Reports {
     }
 
     /// Judges the run and writes it everywhere; the verdict's exit code. Where a report cannot be
-    /// written, the error says that the run is still in `record`.
-    pub(super) fn write(self, ledger: &Ledger, record: &Path) -> Result<u8, Failure> {
+    /// written, the error ends with how the run is `kept`.
+    pub(super) fn write(self, ledger: &Ledger, kept: &str) -> Result<u8, Failure> {
         let judgement = judge(ledger);
         for (format, mut output) in self.outputs {
             let written = match format {
@@ -55,10 +55,7 @@ impl Reports {
                 Format::Json => json(ledger, &judgement, output.writer()),
             };
             written.map_err(|error| {
-                Failure::work(format!(
-                    "cannot write the report: {error}; {}",
-                    kept(record)
-                ))
+                Failure::work(format!("cannot write the report: {error}; {kept}"))
             })?;
             output.finish()?;
         }

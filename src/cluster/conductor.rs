@@ -22,8 +22,6 @@ pub struct Limits {
     pub step: Duration,
     /// An agent that says nothing for so long is lost. Agents send a heartbeat every few seconds.
     pub silence: Duration,
-    /// Whether nodes live in our time: one whose clock runs faster is not believed.
-    pub compare_clocks: bool,
 }
 
 impl Default for Limits {
@@ -31,7 +29,6 @@ impl Default for Limits {
         Self {
             step: Duration::from_secs(120),
             silence: Duration::from_secs(30),
-            compare_clocks: true,
         }
     }
 }
@@ -71,6 +68,8 @@ pub struct Conductor<'a, F, E> {
     stop: &'a AtomicBool,
     next_probe: u64,
     next_round: u32,
+    /// Whether pairs are measured that were measured before.
+    retesting: bool,
 }
 
 /// How often a pair that is low, or failed though both nodes answer, is measured again. A healthy link
@@ -92,7 +91,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         stop: &'a AtomicBool,
         emit: &'a mut dyn FnMut(Event) -> Result<(), E>,
     ) -> Self {
-        let now = Instant::now();
+        let now = fleet.now();
         let member = |name: &NodeName| Member {
             name: name.clone(),
             stage: Stage::Starting,
@@ -116,6 +115,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             stop,
             next_probe: 0,
             next_round: 0,
+            retesting: false,
         }
     }
 
@@ -143,6 +143,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         self.gather()?;
         let rounds = self.plan()?;
         self.play(rounds)?;
+        self.retesting = true;
         for time in 1..=RETESTS {
             self.play(pack(planning::doubtful(&self.ledger, time)))?;
         }
@@ -192,10 +193,11 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             return Ok(());
         };
         let name = member.name.clone();
+        let now = self.fleet.now();
         match (member.stage, news) {
             (Stage::Lost, _) => Ok(()),
             (Stage::Starting, FromNode::Stage(stage)) => {
-                member.heard = Instant::now();
+                member.heard = now;
                 self.tell(Event::NodeStage { node: name, stage })
             }
             (
@@ -208,7 +210,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
                     return self.lose(node, &versions_differ(protocol, &linerate));
                 }
                 member.stage = Stage::Greeted;
-                member.heard = Instant::now();
+                member.heard = now;
                 self.fleet.send(node, &ToAgent::Survey);
                 self.tell(Event::NodeConnected {
                     node: name,
@@ -217,7 +219,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             }
             (Stage::Greeted, FromNode::Said(FromAgent::Facts { facts })) => {
                 member.stage = Stage::Ready;
-                member.heard = Instant::now();
+                member.heard = now;
                 self.tell(Event::NodeSurveyed { node: name, facts })
             }
             (Stage::Starting, FromNode::Said(message))
@@ -232,7 +234,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             // A heartbeat says that the agent lives, not that it gets on: while a node is surveyed it
             // does not extend the deadline.
             (Stage::Ready, FromNode::Said(_)) => {
-                member.heard = Instant::now();
+                member.heard = now;
                 Ok(())
             }
             _ => Ok(()),
@@ -251,7 +253,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
 
     /// Gives up nodes that say nothing; `on_loss` hears their place.
     fn lose_the_silent(&mut self, on_loss: &mut dyn FnMut(usize)) -> Step<E> {
-        let now = Instant::now();
+        let now = self.fleet.now();
         for node in 0..self.members.len() {
             let member = &self.members[node];
             let limit = match member.stage {
@@ -304,7 +306,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             if let Ok(route) = planning::route_of(&self.ledger, &pair) {
                 planned.push(PlannedPair {
                     probe: ProbeId(self.next_probe),
-                    spec: wider(&self.ledger, &pair),
+                    spec: self.retesting.then(|| wider(&self.ledger, &pair)).flatten(),
                     pair,
                     route,
                 });
@@ -358,8 +360,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     }
 
     fn play_round(&mut self, seats: Vec<Seat>) -> Step<E> {
-        let (spec, clocks) = (&self.settings.probe, self.limits.compare_clocks);
-        let mut round = Round::begin(seats, spec, clocks, Instant::now());
+        let (spec, clocks) = (&self.settings.probe, self.fleet.is_real_time());
+        let mut round = Round::begin(seats, spec, clocks, self.fleet.now());
         let mut abandoned = false;
         loop {
             self.act(&mut round)?;
@@ -368,14 +370,15 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             }
             if self.stopped() && !abandoned {
                 abandoned = true;
-                round.abandon("the run was interrupted", Instant::now());
+                round.abandon("the run was interrupted", self.fleet.now());
                 continue;
             }
             if let Some((node, news)) = self.fleet.next(TICK) {
                 self.during(&mut round, node, news)?;
             }
-            self.lose_the_silent(&mut |node| round.lost(node, Instant::now()))?;
-            round.tick(Instant::now());
+            let now = self.fleet.now();
+            self.lose_the_silent(&mut |node| round.lost(node, now))?;
+            round.tick(now);
         }
     }
 
@@ -386,7 +389,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             .is_none_or(|m| m.stage == Stage::Lost);
         match news {
             FromNode::Said(message) if !lost_before => {
-                round.heard(node, message.clone(), Instant::now());
+                round.heard(node, message.clone(), self.fleet.now());
                 self.admit(node, FromNode::Said(message))?;
             }
             news => self.admit(node, news)?,
@@ -396,7 +399,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             .get(node)
             .is_some_and(|m| m.stage == Stage::Lost);
         if lost_now && !lost_before {
-            round.lost(node, Instant::now());
+            round.lost(node, self.fleet.now());
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The seam between the conductor and the nodes: agents over SSH, or a test's own.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::wire::{FromAgent, ToAgent};
 
@@ -22,6 +22,16 @@ pub trait Fleet {
 
     /// The next thing heard of any node; `None` where nothing is within the time.
     fn next(&mut self, timeout: Duration) -> Option<(usize, FromNode)>;
+
+    /// The time that deadlines are held against. Simulated nodes have a time of their own.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    /// Whether its nodes live in real time: then one whose clock runs too fast is not believed.
+    fn is_real_time(&self) -> bool {
+        true
+    }
 
     /// Ends every agent and waits, for a bounded time, until all are gone.
     fn close(&mut self);

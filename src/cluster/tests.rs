@@ -41,6 +41,8 @@ pub(super) struct Fake {
     /// Messages said to each node.
     said: Vec<Vec<ToAgent>>,
     peers: std::collections::HashMap<ProbeId, [usize; 2]>,
+    /// Whether its answers, which come at once, are held against the clock.
+    real_time: bool,
 }
 
 impl Fake {
@@ -64,6 +66,7 @@ impl Fake {
             rate,
             said: vec![Vec::new(); kinds.len()],
             peers: Default::default(),
+            real_time: false,
         }
     }
 
@@ -113,6 +116,10 @@ impl Fake {
 }
 
 impl Fleet for Fake {
+    fn is_real_time(&self) -> bool {
+        self.real_time
+    }
+
     fn send(&mut self, node: usize, message: &ToAgent) {
         self.said[node].push(message.clone());
         let kind = self.kinds[node];
@@ -222,21 +229,20 @@ pub(super) fn settings(nodes: usize) -> RunSettings {
 pub(super) const LIMITS: Limits = Limits {
     step: Duration::from_millis(1500),
     silence: Duration::from_millis(1500),
-    compare_clocks: false,
 };
 
 pub(super) fn run(
     kinds: &[Kind],
     rate: fn(usize, usize) -> f64,
 ) -> (Ledger, Judgement, Vec<Event>) {
-    run_with(kinds, rate, settings(kinds.len()), LIMITS)
+    run_with(kinds, rate, settings(kinds.len()), false)
 }
 
 fn run_with(
     kinds: &[Kind],
     rate: fn(usize, usize) -> f64,
     settings: RunSettings,
-    limits: Limits,
+    real_time: bool,
 ) -> (Ledger, Judgement, Vec<Event>) {
     let mut events = Vec::new();
     let stop = AtomicBool::new(false);
@@ -244,8 +250,9 @@ fn run_with(
         events.push(event);
         Ok(())
     };
-    let fleet = Fake::new(kinds, rate);
-    Conductor::new(fleet, settings, limits, &stop, &mut emit)
+    let mut fleet = Fake::new(kinds, rate);
+    fleet.real_time = real_time;
+    Conductor::new(fleet, settings, LIMITS, &stop, &mut emit)
         .run()
         .unwrap();
     let ledger = ledger(&events);
@@ -302,7 +309,7 @@ fn a_nic_that_a_job_uses_is_left_alone_unless_forced() {
         force: true,
         ..settings(3)
     };
-    let (_, judgement, _) = run_with(&kinds, |_, _| FULL, forced, LIMITS);
+    let (_, judgement, _) = run_with(&kinds, |_, _| FULL, forced, false);
     assert_eq!(judgement.verdict, Verdict::AtLineRate);
     assert_eq!(judgement.coverage.measured, 12);
 }
@@ -310,11 +317,7 @@ fn a_nic_that_a_job_uses_is_left_alone_unless_forced() {
 /// The fake nodes answer at once, and say that a second has passed.
 #[test]
 fn a_clock_that_runs_too_fast_is_not_believed() {
-    let limits = Limits {
-        compare_clocks: true,
-        ..LIMITS
-    };
-    let (_, judgement, _) = run_with(&[Kind::Well; 2], |_, _| FULL, settings(2), limits);
+    let (_, judgement, _) = run_with(&[Kind::Well; 2], |_, _| FULL, settings(2), true);
     assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
     assert_eq!(judgement.coverage.measured, 0);
     let says = &judgement.findings[0].says;

@@ -158,7 +158,6 @@ fn run(kinds: &[Kind], ticks: u32) -> (Ledger, Vec<(usize, ToAgent)>) {
     let limits = Limits {
         step: Duration::from_secs(1),
         silence: Duration::from_secs(30),
-        compare_clocks: false,
     };
     let nodes: Vec<NodeName> = (1..=kinds.len())
         .map(|n| NodeName(format!("node{n:02}")))

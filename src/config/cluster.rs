@@ -108,6 +108,7 @@ impl Cluster {
             expect: self.expect.clone(),
             seed,
             force: false,
+            simulated: false,
         }
     }
 

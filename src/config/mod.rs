@@ -1,5 +1,5 @@
-//! The cluster file: as typed (unknown keys refused), then checked. Text comes in, a [`Cluster`] or
-//! every problem with its line and column goes out; files are read by others.
+//! Cluster and scenario files: as typed (unknown keys refused), then checked. Text comes in, a [`Cluster`]
+//! (or a [`Scenario`] to simulate one), or every problem with its line and column goes out; files are read by others.
 //!
 //! ```text
 //! text → read → typed ─┐
@@ -11,16 +11,23 @@ mod cluster;
 pub mod hostlist;
 mod problem;
 mod read;
+mod scenario;
 mod typed;
 
+#[cfg(test)]
+mod scenario_tests;
 #[cfg(test)]
 mod tests;
 
 pub use cluster::{CarrierConfig, Cluster, NodeConfig, Operator, SelectError, SshConfig};
 pub use problem::{ConfigErrors, Problem};
+pub use scenario::{Fault, Generation, Outliers, Place, Scenario};
 
 /// The built-in defaults, commented: the only place where a default value of the file stands.
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");
+
+/// The scenario of `linerate demo`, commented; the only place where defaults of scenario files stand.
+pub const DEMO: &str = include_str!("../../configs/scenarios/demo.toml");
 
 /// Reads and checks a cluster file's text; `path` is what messages call the file.
 ///
@@ -32,6 +39,18 @@ pub fn read(text: &str, path: &str, operator: &Operator) -> Result<Cluster, Conf
         .map_err(|problem| ConfigErrors::new("built-in defaults", DEFAULT, vec![problem]))?;
     let read = read::typed(text).map_err(|problem| failed(vec![problem]))?;
     check::check(text, read, defaults.typed, operator).map_err(failed)
+}
+
+/// Reads and checks a scenario's text; `path` is what messages call the file.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_scenario(text: &str, path: &str) -> Result<Scenario, ConfigErrors> {
+    let failed = |problems| ConfigErrors::new(path, text, problems);
+    let defaults = read::typed(DEMO)
+        .map_err(|problem| ConfigErrors::new("built-in scenario", DEMO, vec![problem]))?;
+    let read = read::typed(text).map_err(|problem| failed(vec![problem]))?;
+    check::check_scenario(text, read, defaults.typed).map_err(failed)
 }
 
 /// A cluster of these nodes, given as host lists on the command line, with every default.

@@ -1,29 +1,28 @@
-//! Text to [`TypedCluster`], with every unknown key and every value of a wrong kind reported, not
+//! Text to what was typed, with every unknown key and every value of a wrong kind reported, not
 //! only the first: what is wrong is taken out of the document, and the rest is read again.
 
 use std::ops::Range;
 
-use serde::Deserialize;
-use toml::de::{DeTable, DeValue, Deserializer};
+use serde::de::DeserializeOwned;
+use toml::de::{DeArray, DeTable, DeValue, Deserializer};
 
 use super::problem::{MAX_PROBLEMS, Problem, nearest};
-use super::typed::TypedCluster;
 
 /// What could be read of a file.
-pub(super) struct Read {
+pub(super) struct Read<T> {
     /// The keys that are right.
-    pub typed: TypedCluster,
+    pub typed: T,
     /// What is wrong with the others.
     pub problems: Vec<Problem>,
 }
 
 /// Reads a document. A document that is no TOML gives its first syntax error alone: what follows
 /// an unclosed bracket cannot be told.
-pub(super) fn typed(text: &str) -> Result<Read, Problem> {
+pub(super) fn typed<T: DeserializeOwned + Default>(text: &str) -> Result<Read<T>, Problem> {
     let mut table = DeTable::parse(text).map_err(|error| syntax_problem(text, &error))?;
     let mut problems = Vec::new();
     loop {
-        let error = match TypedCluster::deserialize(Deserializer::from(table.clone())) {
+        let error = match T::deserialize(Deserializer::from(table.clone())) {
             Ok(typed) => {
                 return Ok(Read { typed, problems });
             }
@@ -35,7 +34,7 @@ pub(super) fn typed(text: &str) -> Result<Read, Problem> {
             .is_some_and(|span| remove(table.get_mut(), &span));
         if !removed || problems.len() > MAX_PROBLEMS {
             return Ok(Read {
-                typed: TypedCluster::default(),
+                typed: T::default(),
                 problems,
             });
         }
@@ -54,12 +53,25 @@ fn remove(table: &mut DeTable, span: &Range<usize>) -> bool {
         {
             return Some(None);
         }
+        if let DeValue::Array(items) = value.get_mut()
+            && remove_item(items, span)
+        {
+            return Some(None);
+        }
         within(value.span()).then(|| Some(key.clone()))
     });
     if let Some(Some(key)) = &found {
         table.remove(key);
     }
     found.is_some()
+}
+
+/// The same in the tables of a list.
+fn remove_item(items: &mut DeArray, span: &Range<usize>) -> bool {
+    items.iter_mut().any(|item| match item.get_mut() {
+        DeValue::Table(inner) => remove(inner, span),
+        _ => false,
+    })
 }
 
 fn syntax_problem(text: &str, error: &toml::de::Error) -> Problem {

@@ -1,12 +1,12 @@
-//! The cluster file as typed: every key that may stand in it, each with its place in the text.
+//! Cluster and scenario files as typed: every key that may stand in it, each with its place in the text.
 //! Nothing here says what a value may be; `check` does.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -85,6 +85,103 @@ pub(super) struct TypedExpect {
     pub degraded_below: Typed<f64>,
 }
 
+/// A scenario file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedScenario {
+    pub nodes: Typed<i64>,
+    pub rails: Typed<i64>,
+    pub line_rate: Typed<String>,
+    pub mtu: Typed<i64>,
+    pub noise: Typed<f64>,
+    pub outliers: Table<TypedOutliers>,
+    pub slow_nic: Tables<TypedSlowNic>,
+    pub narrow_pcie: Tables<TypedNarrow>,
+    pub slow_path: Tables<TypedPath>,
+    pub slow_rail: Tables<TypedRail>,
+    pub lost_node: Tables<TypedEnd>,
+    pub silent_node: Tables<TypedEnd>,
+    pub port_down: Tables<TypedPort>,
+    pub small_mtu: Tables<TypedMtu>,
+    pub no_gpudirect: Tables<TypedOnNode>,
+}
+
+/// `[outliers]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedOutliers {
+    pub share: Typed<f64>,
+    pub depth: Typed<f64>,
+}
+
+/// `[[slow_nic]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedSlowNic {
+    pub node: Typed<String>,
+    pub rail: Typed<i64>,
+    pub direction: Typed<String>,
+    pub ratio: Typed<f64>,
+}
+
+/// `[[narrow_pcie]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedNarrow {
+    pub node: Typed<String>,
+    pub rail: Typed<i64>,
+    pub width: Typed<i64>,
+}
+
+/// `[[slow_path]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedPath {
+    pub from: Typed<String>,
+    pub to: Typed<String>,
+    pub rail: Typed<i64>,
+    pub ratio: Typed<f64>,
+}
+
+/// `[[slow_rail]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedRail {
+    pub rail: Typed<i64>,
+    pub ratio: Typed<f64>,
+}
+
+/// `[[lost_node]]` and `[[silent_node]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedEnd {
+    pub node: Typed<String>,
+    pub round: Typed<i64>,
+}
+
+/// `[[port_down]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedPort {
+    pub node: Typed<String>,
+    pub rail: Typed<i64>,
+}
+
+/// `[[small_mtu]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedMtu {
+    pub node: Typed<String>,
+    pub mtu: Typed<i64>,
+}
+
+/// `[[no_gpudirect]]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedOnNode {
+    pub node: Typed<String>,
+}
+
 /// A table and nothing else: serde alone would take a list for one, its items in the order of the
 /// fields.
 #[derive(Debug, Default)]
@@ -107,5 +204,35 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
         }
 
         deserializer.deserialize_map(OnlyTables(PhantomData))
+    }
+}
+
+/// A list of tables, each in double brackets, with the place of each.
+#[derive(Debug)]
+pub(super) struct Tables<T>(pub Vec<Spanned<Table<T>>>);
+
+impl<T> Default for Tables<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Tables<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OnlyLists<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyLists<T> {
+            type Value = Tables<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("tables in double brackets: [[…]]")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq)).map(Tables)
+            }
+        }
+
+        deserializer.deserialize_seq(OnlyLists(PhantomData))
     }
 }

@@ -156,6 +156,7 @@ fn started(names: &[NodeName], rails: u16) -> Event {
             },
             seed: 1,
             force: false,
+            simulated: false,
         },
     }
 }

@@ -54,4 +54,7 @@ pub struct RunSettings {
     /// Whether NICs are probed that others use.
     #[serde(default)]
     pub force: bool,
+    /// Whether the nodes are simulated: nothing was measured.
+    #[serde(default)]
+    pub simulated: bool,
 }

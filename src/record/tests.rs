@@ -37,6 +37,7 @@ fn started() -> Event {
             },
             seed: 7,
             force: false,
+            simulated: false,
         },
     }
 }

@@ -19,6 +19,7 @@ pub const REPORT_SCHEMA: u32 = 1;
 struct Report<'a> {
     schema: u32,
     linerate: &'static str,
+    simulated: bool,
     verdict: Verdict,
     exit_code: u8,
     run: Option<RunEnd>,
@@ -38,6 +39,7 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
     let report = Report {
         schema: REPORT_SCHEMA,
         linerate: env!("CARGO_PKG_VERSION"),
+        simulated: ledger.settings().is_some_and(|s| s.simulated),
         verdict: judgement.verdict,
         exit_code: judgement.verdict.exit_code(),
         run: ledger.end(),

@@ -11,6 +11,10 @@ use crate::model::{NodeName, Rail, RunEnd, Severity, Verdict};
 /// Columns of a table of rates on a page; more receivers are summed up as the worst.
 const MAX_COLUMNS: usize = 8;
 
+/// The first line of a report on nodes that are not there.
+const SIMULATED: &str =
+    "SIMULATED: nothing was measured; nodes, facts and rates are those of a scenario.";
+
 /// How the text may look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
@@ -40,6 +44,9 @@ pub fn text(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    if ledger.settings().is_some_and(|settings| settings.simulated) {
+        writeln!(out, "{SIMULATED}")?;
+    }
     headline(ledger, judgement, style, out)?;
     findings(&judgement.findings, style, out)?;
     rails(ledger, out)?;

@@ -1,9 +1,11 @@
 //! From what was typed, and the defaults for what was not, to a [`Cluster`] that can be relied on.
 //! Each section has its file; what they share is here.
 
+mod fault;
 mod nodes;
 mod probe;
 mod rails;
+mod scenario;
 mod ssh;
 
 use std::fmt::{Debug, Display};
@@ -18,6 +20,8 @@ use super::cluster::{Cluster, Operator};
 use super::problem::{Problem, nearest};
 use super::read::Read;
 use super::typed::{Typed, TypedCluster, TypedList};
+
+pub(super) use scenario::check as check_scenario;
 
 /// A value that counts: with its place where it was typed, without where it is the default.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +41,7 @@ impl<T> Value<T> {
 /// Checks what was read, with `defaults` for what was not typed.
 pub(super) fn check(
     text: &str,
-    read: Read,
+    read: Read<TypedCluster>,
     defaults: TypedCluster,
     operator: &Operator,
 ) -> Result<Cluster, Vec<Problem>> {

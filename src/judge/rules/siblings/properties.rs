@@ -168,10 +168,10 @@ fn model_of_nic(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
 }
 
 fn port_rate(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
-    // Software RDMA makes its rate up.
-    let hardware = nic.device.software.is_none();
+    // Software RDMA makes its rate up, and a port without a link shows the slowest there is.
+    let counts = nic.device.software.is_none() && nic.is_active();
     let seen = Seen::fact(&nic.port.rate, Gbps::to_string)?;
-    hardware.then(|| seen.among(model(node, nic)))
+    counts.then(|| seen.among(model(node, nic)))
 }
 
 fn rdma_mtu(_: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {

@@ -58,6 +58,20 @@ fn differences(judgement: &Judgement) -> Vec<&Finding> {
     judgement.findings.iter().filter(is_one).collect()
 }
 
+#[test]
+fn a_port_without_a_link_has_no_rate_that_differs() {
+    let judgement = judged(4, |number, facts| {
+        if number == 2 {
+            let port = &mut rdma(facts)[0].ports[0];
+            port.state = Fact::known(PortState::Down, "state");
+            port.rate = Fact::known(Gbps(10.0), "rate");
+        }
+    });
+    assert_eq!(differences(&judgement), Vec::<&Finding>::new());
+    let told = |finding: &Finding| finding.rule == Rule::PortDown;
+    assert!(judgement.findings.iter().any(told));
+}
+
 fn mtu(facts: &mut NodeFacts, rail: usize, netdev: u32, rdma_mtu: u32) {
     let port = &mut rdma(facts)[rail].ports[0];
     port.active_mtu = Fact::known(rdma_mtu, "ibv_query_port");

@@ -1,0 +1,76 @@
+//! `linerate demo`: a whole run over a simulated cluster, then the report and the exit code.
+
+use std::path::Path;
+
+use super::failure::Failure;
+use super::reports::Reports;
+use super::{config, start};
+use crate::cli::DemoArgs;
+use crate::cluster::{Conductor, Limits};
+use crate::config::{DEMO, Scenario, read_scenario};
+use crate::ledger::Ledger;
+use crate::model::Event;
+use crate::record::{RecordError, Writer};
+use crate::simulated::SimulatedFleet;
+
+/// Simulates, reports, and returns the verdict's exit code.
+pub(super) fn run(arguments: &DemoArgs) -> Result<u8, Failure> {
+    if arguments.show_scenario {
+        return config::print(DEMO);
+    }
+    let scenario = scenario(arguments.scenario.as_deref())?;
+    let (scenario, left_out) = scenario.resized(arguments.nodes, arguments.rails);
+    if left_out > 0 {
+        let (what, are) = match left_out {
+            1 => ("fault", "is"),
+            _ => ("faults", "are"),
+        };
+        eprintln!(
+            "{left_out} {what} of the scenario {are} left out: no such node or rail is simulated"
+        );
+    }
+    let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
+    let create =
+        |path| Writer::create(path).map_err(|error| Failure::usage(Failure::chain(&error)));
+    let mut record = arguments.record.as_deref().map(create).transpose()?;
+    let ledger = conduct(&scenario, arguments.seed, record.as_mut())?;
+    let again = format!("--seed {} makes it again", arguments.seed);
+    reports.write(&ledger, &again)
+}
+
+fn scenario(file: Option<&Path>) -> Result<Scenario, Failure> {
+    let (text, path) = match file {
+        Some(file) => (config::text(file)?, file.display().to_string()),
+        None => (DEMO.to_owned(), "built-in scenario".to_owned()),
+    };
+    read_scenario(&text, &path).map_err(|errors| config::unusable("scenario", &errors))
+}
+
+/// The same conductor as on a real cluster; the record, where one is wanted, hears everything first.
+fn conduct(
+    scenario: &Scenario,
+    seed: u64,
+    mut record: Option<&mut Writer>,
+) -> Result<Ledger, Failure> {
+    let settings = scenario
+        .settings(seed)
+        .map_err(|errors| config::unusable("scenario", &errors))?;
+    let stop = start::stop_on_signal()?;
+    let fleet = SimulatedFleet::new(scenario, &settings.nodes, seed);
+    let mut ledger = Ledger::default();
+    let mut emit = |event: Event| -> Result<(), RecordError> {
+        if let Some(record) = &mut record {
+            record.append(&event)?;
+        }
+        ledger.apply(&event);
+        Ok(())
+    };
+    let work = |error: &dyn std::error::Error| Failure::work(Failure::chain(error));
+    Conductor::new(fleet, settings, Limits::default(), &stop, &mut emit)
+        .run()
+        .map_err(|error| work(&error))?;
+    if let Some(record) = record {
+        record.sync().map_err(|error| work(&error))?;
+    }
+    Ok(ledger)
+}

@@ -1,0 +1,14 @@
+//! A cluster that is made up: a [`crate::cluster::Fleet`] in this process whose nodes answer at once and
+//! in a time of their own, so that the conductor plays a whole run without SSH, threads or waiting.
+//! What is wrong with it, a scenario says. The same seed gives the same answers, in whatever order
+//! nodes are listed and asked.
+
+mod answers;
+mod fleet;
+mod pcie;
+mod rates;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use fleet::SimulatedFleet;
