@@ -54,5 +54,5 @@ pub use probe::{
 pub use queue_pairs::{QueuePairHolder, QueuePairs};
 pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};
 pub use settings::{Expect, RailRule, RunSettings};
-pub use text::is_treacherous;
+pub use text::{is_treacherous, visible};
 pub use units::{Bytes, Gbps, MemlockLimit, ParseUnitError};

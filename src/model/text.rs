@@ -15,6 +15,12 @@ pub fn is_treacherous(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
+/// The text with a mark in the place of each such character.
+pub fn visible(text: &str) -> String {
+    let mark = |c: char| if is_treacherous(c) { '\u{fffd}' } else { c };
+    text.chars().map(mark).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

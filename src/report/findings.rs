@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::text::Style;
-use crate::model::{CannotTell, Finding, Rule, Severity};
+use crate::model::{CannotTell, Finding, Rule, Severity, visible};
 
 /// Of those that one reason is about, so many are named.
 const MOST_NAMED: usize = 3;
@@ -152,7 +152,8 @@ pub(super) fn paragraph(
 ) -> io::Result<()> {
     let mut line = first.to_owned();
     let mut empty = true;
-    for word in text.split_whitespace() {
+    // Findings quote what a copy of a node, or a record, says: it may hold anything.
+    for word in text.split_whitespace().map(visible) {
         let columns = line.chars().count() + usize::from(!empty) + word.chars().count();
         if !empty && columns > style.width {
             writeln!(out, "{line}")?;
@@ -162,7 +163,7 @@ pub(super) fn paragraph(
         if !empty {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         empty = false;
     }
     writeln!(out, "{line}")
@@ -213,6 +214,18 @@ mod tests {
         assert!(text.ends_with("tx (0.50)\n"), "{text}");
         // Five are not worth a list of one.
         assert_eq!(shown(15).matches("What to do").count(), 5);
+    }
+
+    #[test]
+    fn nothing_that_is_quoted_steers_the_terminal() {
+        let style = Style {
+            color: false,
+            width: 100,
+        };
+        let mut out = Vec::new();
+        paragraph(&mut out, style, "", "", "a\u{1b}[2Jb \u{202e}c").unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "a\u{fffd}[2Jb \u{fffd}c\n");
     }
 
     #[test]

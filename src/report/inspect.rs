@@ -22,7 +22,7 @@ use super::text::Style;
 use crate::judge::Said;
 use crate::model::{
     Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice, SoftwareRdma,
-    is_treacherous,
+    visible,
 };
 
 /// Writes what `linerate inspect` prints: the facts, then what the rules say of them.
@@ -102,9 +102,7 @@ impl Page<'_> {
         // Labels end in column 13 at every depth.
         let width = 12usize.saturating_sub(indent.len());
         let line = format!("{indent}{label:<width$} {text}");
-        let visible = |c: char| if is_treacherous(c) { '\u{fffd}' } else { c };
-        let line: String = line.trim_end().chars().map(visible).collect();
-        writeln!(self.out, "{line}")
+        writeln!(self.out, "{}", visible(line.trim_end()))
     }
 
     fn field(&mut self, label: &str, text: impl Display) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::findings::{cannot_tell, findings, paragraph};
 use crate::judge::{Judgement, Observation, observe};
 use crate::ledger::{Ledger, NodeState, PairState};
-use crate::model::{NodeName, Rail, RunEnd, Severity, Verdict};
+use crate::model::{NodeName, Rail, RunEnd, Severity, Verdict, visible};
 
 /// Columns of a table of rates on a page; more receivers are summed up as the worst.
 const MAX_COLUMNS: usize = 8;
@@ -179,11 +179,11 @@ fn table(
         .max(9);
     write!(out, "  {:width$}", "")?;
     for to in &nodes {
-        write!(out, "  {to:>width$}")?;
+        write!(out, "  {:>width$}", visible(&to.0))?;
     }
     writeln!(out)?;
     for from in &nodes {
-        write!(out, "  {from:width$}")?;
+        write!(out, "  {:width$}", visible(&from.0))?;
         for to in &nodes {
             let cell = match cells.get(&(*from, *to)) {
                 Some(seen) => seen.rate.to_string(),
@@ -241,7 +241,8 @@ fn worst_of_each(
         let text = |rates| range(rates).unwrap_or_else(|| "not measured".into());
         writeln!(
             out,
-            "  {node:width$}  {:>23}  {:>23}",
+            "  {:width$}  {:>23}  {:>23}",
+            visible(&node.0),
             text(sends),
             text(receives)
         )?;
