@@ -10,7 +10,7 @@ use super::round::{Action, Round, Seat};
 use crate::judge::wider;
 use crate::ledger::Ledger;
 use crate::model::{
-    Event, NodeName, Outcome, Pair, PlannedPair, ProbeId, RunEnd, RunSettings, SCHEMA,
+    Event, NodeName, Outcome, Pair, PlannedPair, ProbeId, Purpose, RunEnd, RunSettings, SCHEMA,
 };
 use crate::plan::{PlannedRound, pack};
 use crate::wire::{FromAgent, PROTOCOL, ToAgent};
@@ -309,6 +309,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
                     spec: self.retesting.then(|| wider(&self.ledger, &pair)).flatten(),
                     pair,
                     route,
+                    purpose: Purpose::Pattern,
                 });
                 self.next_probe = self.next_probe.saturating_add(1);
             }

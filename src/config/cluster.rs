@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::model::{Expect, NodeName, ProbeSpec, RailRule, RunSettings};
+use crate::model::{Expect, NodeName, ProbeSpec, RailRule, RunSettings, SweepSettings};
 
 use super::hostlist::{self, HostListError};
 use super::problem::nearest_node;
@@ -106,6 +106,7 @@ impl Cluster {
             rails: self.rails.clone(),
             probe: self.probe.clone(),
             expect: self.expect.clone(),
+            sweep: SweepSettings::default(),
             seed,
             force: false,
             simulated: false,

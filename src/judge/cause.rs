@@ -1,8 +1,7 @@
 //! Joins what was measured with what was surveyed: a cause is attached only where its arithmetic fits.
 
-use super::End;
 use crate::ledger::Ledger;
-use crate::model::{Direction, Evidence, Gbps, LinkState, NicId, PcieTree, RdmaDevice};
+use crate::model::{Direction, End, Evidence, Gbps, LinkState, NicId, PcieTree, RdmaDevice};
 use crate::topology::{LinkOnPath, PcieLimit, links_on_path, pcie_limit};
 
 /// A measured rate fits a limit from here: protocol and other traffic take a little off it …

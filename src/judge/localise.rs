@@ -4,44 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Observation;
-use crate::model::{Direction, Expect, NicId, Pair, Rail};
-
-/// One direction of one NIC.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct End {
-    /// The rail.
-    pub rail: Rail,
-    /// The NIC.
-    pub nic: NicId,
-    /// The direction.
-    pub direction: Direction,
-}
-
-impl End {
-    fn sender(pair: &Pair) -> Self {
-        Self {
-            rail: pair.rail,
-            nic: pair.from.clone(),
-            direction: Direction::Tx,
-        }
-    }
-
-    fn receiver(pair: &Pair) -> Self {
-        Self {
-            rail: pair.rail,
-            nic: pair.to.clone(),
-            direction: Direction::Rx,
-        }
-    }
-
-    /// The other end of a pair that this end takes part in.
-    pub fn partner(&self, pair: &Pair) -> Self {
-        match self.direction {
-            Direction::Tx => Self::receiver(pair),
-            Direction::Rx => Self::sender(pair),
-        }
-    }
-}
+use crate::model::{End, Expect, NicId, Rail};
 
 /// What the probes of an end say of it. An end that no probe measured has no status at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ mod view;
 
 pub use expected::{efficiency, expected};
 pub use gpudirect::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
-pub use localise::{End, Localised, Status, localise};
+pub use localise::{Localised, Status, localise};
 pub use observe::{Observation, observe};
 pub use retest::{retests, wider};
 pub use rules::{About, Said, about};

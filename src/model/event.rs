@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, ProbeSpec, QueuePairs, Rail,
-    RunSettings, Sample, SampleLayout,
+    Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, ProbeSpec, Purpose, QueuePairs,
+    Rail, RunSettings, Sample, SampleLayout,
 };
 
 /// Version of the event vocabulary; raised when an older reader would misread a newer event.
@@ -31,6 +31,9 @@ pub struct PlannedPair {
     pub pair: Pair,
     /// The addresses that they use for it.
     pub route: Route,
+    /// Why it is made.
+    #[serde(default, skip_serializing_if = "Purpose::is_pattern")]
+    pub purpose: Purpose,
     /// What the probe does, where that is not what the run's settings say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec: Option<ProbeSpec>,
@@ -161,7 +164,7 @@ pub enum Event {
     },
     /// A round is about to run.
     RoundPlanned {
-        /// Its number, from 0.
+        /// Its number, from 0. A round whose probes are made twice is planned twice under one number.
         round: u32,
         /// Its probes, which run at the same time.
         pairs: Vec<PlannedPair>,

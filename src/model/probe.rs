@@ -20,6 +20,8 @@ pub enum ProbeKind {
 pub enum MemoryKind {
     /// The host's main memory.
     Host,
+    /// The memory of the GPU nearest to the NIC.
+    Gpu,
 }
 
 /// How the initiator learns that work is done.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Gbps, NodeName, ProbeSpec};
+use super::{Gbps, NodeName, ProbeSpec, SweepSettings};
 
 /// How the NICs of a node are told to belong to rails. Patterns take `*` and `?`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +49,9 @@ pub struct RunSettings {
     pub probe: ProbeSpec,
     /// What is expected of it.
     pub expect: Expect,
+    /// How it goes through its pairs.
+    #[serde(default)]
+    pub sweep: SweepSettings,
     /// The seed of the schedule.
     pub seed: u64,
     /// Whether NICs are probed that others use.

@@ -38,7 +38,10 @@ pub fn prepare(
     nonce: u64,
 ) -> Result<Prepared, ProbeError> {
     let ProbeKind::RdmaWrite = spec.kind;
-    let MemoryKind::Host = spec.memory;
+    if spec.memory == MemoryKind::Gpu {
+        let why = "GPU memory cannot be registered yet, only host memory".to_owned();
+        return Err(ProbeError::Spec { why });
+    }
     let shape = Shape::new(spec)?;
     let link = open(port)?;
     let entries = check_limits(&link.device, &shape, role)?;

@@ -12,6 +12,7 @@ use super::*;
 use crate::model::{
     Bytes, Completion, Event, Expect, Fact, Gbps, MemoryKind, NicId, NodeName, Outcome, ProbeId,
     ProbeKind, ProbeSpec, Rail, RailNic, RailRule, Record, RunEnd, RunSettings, SCHEMA,
+    SweepSettings,
 };
 
 fn started() -> Event {
@@ -35,6 +36,7 @@ fn started() -> Event {
                 half_below: 0.65,
                 degraded_below: 0.85,
             },
+            sweep: SweepSettings::default(),
             seed: 7,
             force: false,
             simulated: false,

@@ -1,9 +1,9 @@
 //! A NIC that sends or receives well below what is expected, with every partner.
 
 use super::{About, Context, evidence, measured, names, plain, roce_loss, whole};
+use crate::judge::Observation;
 use crate::judge::cause::explain;
-use crate::judge::{End, Observation};
-use crate::model::{Direction, Evidence, Finding, NicId, NodeName, Rule, Severity, Subject};
+use crate::model::{Direction, End, Evidence, Finding, NicId, NodeName, Rule, Severity, Subject};
 
 /// Observations of a kind that are shown; the sentence counts them all.
 const SHOWN: usize = 4;
