@@ -1,4 +1,4 @@
-//! A token bucket: how long a frame waits for its turn on a link of a given rate.
+//! A token bucket: how long a frame waits for its turn on what has a given rate.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::rate::Rate;
 /// 0.1 % of `tc`'s token bucket with the same value.
 const BURST_BYTES: f64 = 65536.0;
 
-/// Tokens of one direction of one link; starts full.
+/// Tokens of one direction of one link, or of what several share; starts full.
 #[derive(Debug)]
 pub struct Bucket {
     tokens: f64,
@@ -34,10 +34,7 @@ impl Bucket {
             *self = Bucket::new(now);
             return Ok(());
         };
-        let bytes_per_s = rate.bits_per_second() as f64 / 8.0;
-        let elapsed_s = now.saturating_duration_since(self.filled).as_secs_f64();
-        self.tokens = (self.tokens + elapsed_s * bytes_per_s).min(BURST_BYTES);
-        self.filled = now;
+        let bytes_per_s = self.fill(rate, now);
         let needed = (bytes as f64).min(BURST_BYTES);
         // A billionth of a token missing is rounding, and would be waited for in vain.
         if self.tokens + 1e-6 >= needed {
@@ -47,6 +44,28 @@ impl Bucket {
         Err(Duration::from_secs_f64(
             (needed - self.tokens) / bytes_per_s,
         ))
+    }
+
+    /// Takes the tokens for `bytes` at once, on credit where they are missing, and says how long to wait
+    /// until they are there: several who ask are served in turn. `None` as rate never waits.
+    pub fn reserve(&mut self, rate: Option<Rate>, bytes: usize, now: Instant) -> Duration {
+        let Some(rate) = rate else {
+            *self = Bucket::new(now);
+            return Duration::ZERO;
+        };
+        let bytes_per_s = self.fill(rate, now);
+        self.tokens -= bytes as f64;
+        Duration::from_secs_f64((-self.tokens).max(0.0) / bytes_per_s)
+    }
+
+    /// Adds what has run in since the last time. The rate in bytes per second.
+    fn fill(&mut self, rate: Rate, now: Instant) -> f64 {
+        let bytes_per_s = rate.bits_per_second() as f64 / 8.0;
+        let elapsed_s = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.tokens = (self.tokens + elapsed_s * bytes_per_s).min(BURST_BYTES);
+        // Threads of several rails may come with moments out of order.
+        self.filled = self.filled.max(now);
+        bytes_per_s
     }
 }
 

@@ -60,7 +60,11 @@ enum Verb {
     /// Bring a fault into effect.
     ///
     /// On a link, at once: half:NODE:RAIL:tx, rate:NODE:RAIL:rx:8mbit, loss:NODE:RAIL:both:1%,
-    /// delay:NODE:RAIL:tx:2ms, cut:NODE:RAIL.
+    /// delay:NODE:RAIL:tx:2ms, cut:NODE:RAIL, transient:NODE:RAIL:tx:2s (half for two seconds from now).
+    ///
+    /// Of a node, at once: shared:NODE:16mbit (all its rails together send no more than this and receive
+    /// no more than this; alone each is as fast as ever), pause:NODE:10s (it stands still for ten seconds
+    /// from now, its clocks do not).
     ///
     /// In a node, which boots anew for it: mtu:NODE:RAIL:1500 (of the interface), memlock:NODE:65536 (for
     /// who logs in), and in a lab with --pcie two-socket narrow:NODE:RAIL:x8 (the NIC's link trained at

@@ -62,7 +62,7 @@ pub struct Options {
 pub fn tree_for(faults: &[Fault]) -> &'static str {
     let needs_more = |fault: &Fault| match fault.harm {
         Harm::Guest(harm) => harm.needs_server(),
-        Harm::Link(_) => false,
+        Harm::Link(_) | Harm::Machine(_) => false,
     };
     match faults.iter().any(needs_more) {
         true => "two-socket",
@@ -200,6 +200,11 @@ impl Options {
                 self.base_port
             ));
         }
+        if let Some(passing) = self.faults.iter().find(|fault| fault.lasts().is_some()) {
+            return refuse(format!(
+                "fault {passing} would end while the nodes boot: bring it into effect once they are up"
+            ));
+        }
         let tree = PcieTree::named(&self.pcie, self.rails)?;
         self.faults
             .iter()
@@ -285,12 +290,12 @@ pub fn check_fault(
     }
     match fault.harm {
         Harm::Link(LinkFault {
-            harm: LinkHarm::Half,
+            harm: LinkHarm::Half | LinkHarm::Transient(_),
             ..
         }) if rate.is_none() => {
             refuse("half of no rate: the lab runs without a rate; use rate:…".into())
         }
-        Harm::Link(_) => Ok(()),
+        Harm::Link(_) | Harm::Machine(_) => Ok(()),
         Harm::Guest(harm) => harm.check(tree).or_else(refuse),
     }
 }
@@ -322,6 +327,9 @@ mod tests {
             ("half:node01:2:tx", "0 to 1"),
             ("mtu:node01:2:1500", "0 to 1"),
             ("far:node01:0", "--pcie two-socket"),
+            ("shared:node04:16mbit", "the last is node03"),
+            ("pause:node01:10s", "once they are up"),
+            ("transient:node01:0:tx:2s", "once they are up"),
         ] {
             let error = faulty(fault).check().unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::bucket::Bucket;
 use crate::fault::{Direction, Link};
 use crate::frame::{Frame, Mac, destination, is_group, read_frame, source, write_frame};
+use crate::share::Share;
 
 /// Bytes queued to one port before senders to it are held back: two windows of soft-RoCE, which keeps at
 /// most 128 packets of 4 KiB unacknowledged for a queue pair.
@@ -37,6 +38,8 @@ const SLICE: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub struct Switch {
     ports: Arc<[Port]>,
+    /// What the node at each port shares among all its rails.
+    shares: Arc<[Arc<Share>]>,
     table: Arc<Mutex<HashMap<Mac, usize>>>,
 }
 
@@ -91,10 +94,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Switch {
-    /// A switch with this many ports, nothing connected, no link shaped.
-    pub fn new(ports: usize) -> Switch {
+    /// A switch with a port for each of these nodes, nothing connected, no link shaped.
+    pub fn new(shares: &[Arc<Share>]) -> Switch {
         Switch {
-            ports: (0..ports).map(|_| Port::default()).collect(),
+            ports: shares.iter().map(|_| Port::default()).collect(),
+            shares: shares.into(),
             table: Arc::default(),
         }
     }
@@ -179,7 +183,8 @@ impl Switch {
         }
     }
 
-    /// Waits until the link lets this many bytes through. The delay to add, or `None` for a frame lost.
+    /// Waits until the link, and what the node's rails share, let this many bytes through. The delay to
+    /// add, or `None` for a frame lost.
     fn pass(
         &self,
         port: usize,
@@ -194,9 +199,25 @@ impl Switch {
             }
             match bucket.take(link.rate, bytes, Instant::now()) {
                 Ok(()) if link.loss > 0.0 && fastrand::f64() < link.loss => return None,
-                Ok(()) => return Some(link.delay),
+                Ok(()) => {
+                    self.wait_for_share(port, direction, bytes);
+                    return Some(link.delay);
+                }
                 Err(wait) => thread::sleep(wait.min(SLICE)),
             }
+        }
+    }
+
+    fn wait_for_share(&self, port: usize, direction: Direction, bytes: usize) {
+        let (share, now) = (&self.shares[port], Instant::now());
+        let turn = now + share.reserve(direction, bytes, now);
+        loop {
+            let wait = turn.saturating_duration_since(Instant::now());
+            // A limit that was lifted is waited for no longer.
+            if wait.is_zero() || !share.is_limited(direction) {
+                return;
+            }
+            thread::sleep(wait.min(SLICE));
         }
     }
 
@@ -345,8 +366,16 @@ mod tests {
         }
     }
 
+    fn shares(nodes: usize) -> Vec<Arc<Share>> {
+        (0..nodes).map(|_| Arc::new(Share::new())).collect()
+    }
+
     fn switch(ports: usize) -> (Switch, Vec<UnixStream>) {
-        let switch = Switch::new(ports);
+        with_shares(&shares(ports))
+    }
+
+    fn with_shares(shares: &[Arc<Share>]) -> (Switch, Vec<UnixStream>) {
+        let (switch, ports) = (Switch::new(shares), shares.len());
         let ends = (0..ports)
             .map(|port| {
                 let (ours, theirs) = UnixStream::pair().unwrap();
@@ -461,6 +490,30 @@ mod tests {
             switch.counters(0).dropped_frames + switch.counters(1).dropped_frames,
             0
         );
+    }
+
+    /// Two rails of two nodes; the first node may send 8 Mbit/s over both.
+    #[test]
+    fn rails_of_a_node_wait_for_each_other() {
+        let shares = shares(2);
+        shares[0].set(Some("8mbit".parse().unwrap()));
+        let (_first, mut on_first) = with_shares(&shares);
+        let (_second, mut on_second) = with_shares(&shares);
+        // 1500 frames of 80 bytes on each: 240 kB, of which the burst is free.
+        let (start, frames) = (Instant::now(), 1500u32);
+        let senders = [&on_first[0], &on_second[0]].map(|socket| {
+            let mut socket = socket.try_clone().unwrap();
+            thread::spawn(move || (0..frames).for_each(|n| send(&mut socket, ALL, A, n as u8)))
+        });
+        for n in 0..frames {
+            assert_eq!(arrives(&mut on_first[1]), n as u8);
+            assert_eq!(arrives(&mut on_second[1]), n as u8);
+        }
+        senders
+            .into_iter()
+            .for_each(|sender| sender.join().unwrap());
+        let least = Duration::from_secs_f64((f64::from(frames) * 160.0 - 65536.0) / 1e6);
+        assert!(start.elapsed() >= least, "{:?}", start.elapsed());
     }
 
     #[test]
