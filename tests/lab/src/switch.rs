@@ -512,6 +512,7 @@ mod tests {
         senders
             .into_iter()
             .for_each(|sender| sender.join().unwrap());
+        // No burst is longer than 64 KiB.
         let least = Duration::from_secs_f64((f64::from(frames) * 160.0 - 65536.0) / 1e6);
         assert!(start.elapsed() >= least, "{:?}", start.elapsed());
     }
