@@ -5,9 +5,19 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// The events of a record whose lines are whole and numbered without gaps.
+/// The probes of a record whose lines are whole and numbered without gaps.
 pub struct Recorded {
-    events: Vec<Value>,
+    pub probes: Vec<Probe>,
+}
+
+/// A probe that came to an end.
+pub struct Probe {
+    /// The number of its round.
+    pub round: u64,
+    /// As it was planned.
+    pub planned: Value,
+    /// What came of it.
+    pub outcome: Value,
 }
 
 impl Recorded {
@@ -15,56 +25,36 @@ impl Recorded {
     pub fn read(path: &Path) -> Recorded {
         let text = std::fs::read_to_string(path).expect("a record");
         assert!(text.ends_with('\n'), "the record ends in half a line");
-        let event = |(number, line): (usize, &str)| {
+        let (mut planned, mut probes) = (BTreeMap::new(), Vec::new());
+        for (number, line) in text.lines().enumerate() {
             let record: Value = serde_json::from_str(line).expect("JSON");
             assert_eq!(record["seq"], number, "a gap in the record: {line}");
-            record["event"].clone()
-        };
-        let events = text.lines().enumerate().map(event).collect();
-        Recorded { events }
-    }
-
-    fn of(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        let kind = kind.to_owned();
-        self.events.iter().filter(move |event| event["is"] == kind)
-    }
-
-    /// The lowest rate, in Gb/s, at which this NIC sent or received.
-    pub fn slowest(&self, node: &str, device: &str) -> f64 {
-        let is_nic = |nic: &Value| nic["node"] == node && nic["device"] == device;
-        let rounds = self.of("round_planned");
-        let planned = rounds.flat_map(|round| round["pairs"].as_array().into_iter().flatten());
-        let mine: BTreeSet<_> = planned
-            .filter(|planned| {
-                ["from", "to"]
-                    .iter()
-                    .any(|end| is_nic(&planned["pair"][end]))
-            })
-            .filter_map(|planned| planned["probe"].as_u64())
-            .collect();
-        self.of("probe_ended")
-            .filter(|ended| ended["probe"].as_u64().is_some_and(|id| mine.contains(&id)))
-            .filter_map(|ended| rate(&ended["outcome"]["measured"]["measurement"]))
-            .fold(f64::INFINITY, f64::min)
+            let event = &record["event"];
+            match event["is"].as_str() {
+                Some("round_planned") => plan(event, &mut planned),
+                Some("probe_ended") => {
+                    let (round, planned) = planned[&number_of(event, "probe")].clone();
+                    let outcome = event["outcome"].clone();
+                    probes.push(Probe {
+                        round,
+                        planned,
+                        outcome,
+                    });
+                }
+                _ => {}
+            }
+        }
+        Recorded { probes }
     }
 
     /// Pairs that were measured for one purpose in several rounds, each with those rounds. A round that is
     /// planned twice under one number is one; what only loads a rail beside a probe does not count.
     pub fn measured_again(&self) -> Vec<String> {
-        let mut planned = BTreeMap::new();
-        for round in self.of("round_planned") {
-            for pair in round["pairs"].as_array().into_iter().flatten() {
-                let id = pair["probe"].as_u64().expect("a number");
-                let twice = planned.insert(id, (round["round"].as_u64(), pair));
-                assert!(twice.is_none(), "probe {id} was planned twice");
-            }
-        }
-        let mut rounds: BTreeMap<String, BTreeSet<Option<u64>>> = BTreeMap::new();
-        for ended in self.of("probe_ended") {
-            let id = ended["probe"].as_u64().expect("a number");
-            let (round, pair) = planned.get(&id).expect("a probe that was planned");
-            if ended["outcome"]["measured"].is_object() && pair["purpose"] != "load" {
-                rounds.entry(name(pair)).or_default().insert(*round);
+        let mut rounds: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+        for probe in &self.probes {
+            if probe.outcome["measured"].is_object() && probe.planned["purpose"] != "load" {
+                let name = name(&probe.planned);
+                rounds.entry(name).or_default().insert(probe.round);
             }
         }
         rounds.retain(|_, rounds| rounds.len() > 1);
@@ -73,10 +63,18 @@ impl Recorded {
     }
 }
 
-/// In Gb/s.
-fn rate(measurement: &Value) -> Option<f64> {
-    let bits = measurement["bytes"].as_f64()? * 8.0;
-    Some(bits / measurement["elapsed_us"].as_f64()? / 1e3)
+fn plan(event: &Value, planned: &mut BTreeMap<u64, (u64, Value)>) {
+    for pair in event["pairs"].as_array().into_iter().flatten() {
+        let id = number_of(pair, "probe");
+        let twice = planned.insert(id, (number_of(event, "round"), pair.clone()));
+        assert!(twice.is_none(), "probe {id} was planned twice");
+    }
+}
+
+fn number_of(value: &Value, field: &str) -> u64 {
+    value[field]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no {field}: {value}"))
 }
 
 /// `node01 rxe0 to node02 rxe0 for pattern`.
