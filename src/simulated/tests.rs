@@ -91,7 +91,10 @@ fn probes_that_something_came_between_accuse_nobody() {
             .filter(|probe| probe.rate() < Some(Gbps(300.0)));
         assert!(low.count() > 0, "no outlier with seed {seed}");
         let judgement = judge(&ledger);
-        assert_eq!(judgement.findings, [], "seed {seed}");
+        let rules = judgement.findings.iter().map(|finding| finding.rule);
+        let told: Vec<Rule> = rules.filter(|rule| *rule != Rule::CameAndWent).collect();
+        assert_eq!(told, [], "seed {seed}");
+        assert_eq!(judgement.verdict, Verdict::AtLineRate, "seed {seed}");
     }
 }
 
@@ -128,7 +131,8 @@ fn a_narrow_pcie_link_is_named_as_the_cause() {
         ],
         Verdict::Faults,
     );
-    for finding in &judgement.findings {
+    let faults = judgement.findings.iter();
+    for finding in faults.filter(|finding| finding.severity == Severity::Fault) {
         let cause = "Its PCIe link trained at Gen5 x8 (capable: Gen5 x16) at 0000:12:00.0";
         assert!(finding.says.contains(cause), "{}", finding.says);
     }
