@@ -3,6 +3,7 @@
 # often the verdict was right, and what was named where it was not. Records and reports of runs that went
 # wrong are kept. CASE is part of the names of the cases to run (default: all those on four nodes).
 #   tests/lab/soak.sh [N [CASE]]            tests/lab/soak.sh 20 four::a_slow_receiver
+# PROFILE: the one of Cargo to build with (default: release).
 # KILLS: at how many random moments a_run_goes_on_wherever_it_was_killed kills the controller, in all its
 # runs together (default 20).
 set -eu
@@ -18,6 +19,6 @@ kept=$(mktemp -d "${TMPDIR:-/tmp}/linerate-soak.XXXXXX")
 status=0
 LINERATE_LAB=require LINERATE_LAB_RUNS=$runs LINERATE_LAB_KEEP=$kept \
     LINERATE_LAB_KILLS=$(((${KILLS:-20} + runs - 1) / runs)) \
-    "$CARGO" test --release --test lab -- "${2:-four::}" || status=$?
+    "$CARGO" test --profile "${PROFILE:-release}" --test lab -- "${2:-four::}" || status=$?
 rmdir "$kept" 2>/dev/null || echo "soak: what went wrong is in $kept" >&2
 exit "$status"

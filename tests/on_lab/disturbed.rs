@@ -52,7 +52,7 @@ pub fn a_node_that_is_killed_in_a_round(bench: &mut Bench) {
     let report = run.finish();
     report.ends_with(1);
     report.measured(&["node01", "node02", "node03"], 2);
-    report.finds(&["half-bandwidth node02 rxe1 tx", "node-lost node04"]);
+    report.complains(&["half-bandwidth node02 rxe1 tx", "node-lost node04"]);
 }
 
 /// What was cut short is measured again, and then nothing is wrong.
@@ -63,7 +63,7 @@ pub fn a_node_that_stands_still_for_ten_seconds(bench: &mut Bench) {
         .fault(&fault("pause:node03:10s"))
         .expect("the lab takes it");
     let report = run.finish();
-    report.finds(&[]);
+    report.complains(&[]);
     report.ends_with(0);
     report.measured(&FOUR, 2);
     // It was there to be seen.
@@ -79,12 +79,13 @@ pub fn a_link_that_is_slow_for_two_seconds(bench: &mut Bench) {
         .fault(&fault("transient:node02:1:both:2s"))
         .expect("the lab takes it");
     let report = run.finish();
-    report.finds(&[]);
+    report.complains(&[]);
     report.ends_with(0);
     report.measured(&FOUR, 2);
     let faults = bench.lab.status().expect("the lab answers").faults;
     assert_eq!(faults, [], "the fault did not end");
     // It was there to be seen.
+    report.shows("in one round and not in another");
     let share = lowest(&report, "node02", "rxe1");
     assert!(share < 0.85, "node02 was never slower than {share}");
 }

@@ -28,7 +28,7 @@ pub fn a_run_goes_on_wherever_it_was_killed(bench: &mut Bench) {
     let began = Instant::now();
     let whole = bench.report(&config, &[]);
     let length = began.elapsed();
-    whole.finds(&["half-bandwidth node02 rxe1 tx"]);
+    whole.complains(&["half-bandwidth node02 rxe1 tx"]);
     let seed = number("LINERATE_LAB_SEED").unwrap_or_else(|| fastrand::u64(..));
     let mut random = fastrand::Rng::with_seed(seed);
     for time in 1..=number("LINERATE_LAB_KILLS").unwrap_or(3) {
@@ -37,8 +37,8 @@ pub fn a_run_goes_on_wherever_it_was_killed(bench: &mut Bench) {
         println!("{moment}");
         let report = cut(bench, &config, after, &moment);
         assert_eq!(
-            (report.findings(), report.status.code()),
-            (whole.findings(), whole.status.code()),
+            (report.complaints(), report.status.code()),
+            (whole.complaints(), whole.status.code()),
             "{moment}: {report}"
         );
         assert_eq!(report.json["coverage"], whole.json["coverage"], "{moment}");
@@ -67,13 +67,10 @@ fn cut(bench: &mut Bench, config: &Path, after: Duration, moment: &str) -> Repor
         "{moment}: lines were lost"
     );
     let again = Recorded::read(&record).measured_again();
-    // A pair that was low is measured again, whether the run was cut or not.
-    let healthy: Vec<_> = again.iter().filter(|name| !is_doubtful(name)).collect();
-    assert!(healthy.is_empty(), "{moment}: measured twice: {healthy:#?}");
+    println!("{again:#?}");
+    // A suspect is confirmed in up to three rounds, whether the run was cut or not.
+    let is_twice = |name: &&String| !name.contains(" for confirm ");
+    let twice: Vec<_> = again.iter().filter(is_twice).collect();
+    assert!(twice.is_empty(), "{moment}: measured twice: {twice:#?}");
     report
-}
-
-/// Whether the pair is one that the planted fault makes low.
-fn is_doubtful(name: &str) -> bool {
-    name.starts_with("node02 rxe1 to ")
 }

@@ -223,15 +223,15 @@ impl Report {
 
     /// The findings, each as its rule, whom it is about, and the direction where it has one.
     pub fn findings(&self) -> Vec<String> {
-        assert!(
-            self.json["findings"].is_array(),
-            "no list of findings: {self}"
-        );
-        self.named()
+        self.named(&|_| true)
     }
 
-    /// The same, none where there is no report.
-    pub fn named(&self) -> Vec<String> {
+    /// Those of them that complain: not those that are only worth knowing.
+    pub fn complaints(&self) -> Vec<String> {
+        self.named(&|finding| finding["severity"] != "note")
+    }
+
+    fn named(&self, is_meant: &dyn Fn(&Value) -> bool) -> Vec<String> {
         let word = |finding: &Value, field: &str| finding[field].as_str().map(str::to_owned);
         let name = |finding: &Value| {
             let fields = ["rule", "node", "nic", "direction"];
@@ -241,15 +241,27 @@ impl Report {
                 .collect();
             words.join(" ")
         };
-        let findings = self.json["findings"].as_array();
-        let mut names: Vec<String> = findings.into_iter().flatten().map(name).collect();
+        let findings = self.json["findings"].as_array().into_iter().flatten();
+        let mut names: Vec<String> = findings.filter(|f| is_meant(f)).map(name).collect();
         names.sort();
         names
     }
 
     /// Asserts that these are the findings, and no others.
     pub fn finds(&self, names: &[&str]) {
+        self.has_list();
         assert_eq!(self.findings(), names, "{self}");
+    }
+
+    /// Asserts that these are the complaints, whatever else is worth knowing.
+    pub fn complains(&self, names: &[&str]) {
+        self.has_list();
+        assert_eq!(self.complaints(), names, "{self}");
+    }
+
+    fn has_list(&self) {
+        let has_list = self.json["findings"].is_array();
+        assert!(has_list, "no list of findings: {self}");
     }
 
     /// Asserts that every pair among these nodes, on so many rails, has a rate.

@@ -52,7 +52,7 @@ pub fn begin(case: &'static str) {
 
 /// The run under way has a report.
 pub fn found(report: &Report) {
-    lock(&TABLE).named = Some(report.named());
+    lock(&TABLE).named = Some(report.findings());
 }
 
 /// The run is over, with why it failed if it did.
