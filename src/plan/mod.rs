@@ -2,12 +2,18 @@
 
 mod circle;
 mod in_use;
+mod leaves;
+mod patterns;
 mod rails;
 mod rounds;
 mod route;
+mod schedule;
 
 pub use circle::circle;
 pub use in_use::in_use;
+pub use leaves::{Leaves, leaves};
+pub use patterns::{Meeting, named_rounds};
 pub use rails::resolve_rails;
 pub use rounds::{PlannedRound, all_pairs, pack, shuffled};
 pub use route::{NoRoute, route};
+pub use schedule::Schedule;
