@@ -18,8 +18,9 @@ use linerate::model::{LeafGroup, NodeName};
 fn groups(file: &str, part: &str) -> Option<(Vec<NodeName>, Vec<LeafGroup>)> {
     let Some(corpus) = std::env::var_os("LINERATE_CORPUS").map(PathBuf::from) else {
         // Past the capture of a test's output, which hides what passing tests print.
+        let mut stderr = io::stderr();
         let skipped = "LINERATE_CORPUS does not name a directory of captures";
-        writeln!(io::stderr(), "SKIPPED {file}: {skipped}").unwrap();
+        writeln!(stderr, "SKIPPED {file}: {skipped}").unwrap();
         return None;
     };
     let path = corpus.join("ibtools").join(file);
@@ -43,8 +44,8 @@ fn rows_of_a_rail_optimised_fabric() {
     let mut sizes: Vec<usize> = groups.iter().map(|group| group.nodes.len()).collect();
     sizes.sort_unstable();
     // Counted by other means.
-    assert_eq!(sizes, [11, 11, 14, 15, 16, 17, 18, 18]);
-    assert_eq!(nodes.len(), 120);
+    assert_eq!(sizes, [10, 11, 14, 15, 16, 17, 18, 18]);
+    assert_eq!(nodes.len(), 119);
     for LeafGroup { name, nodes } in &groups {
         let rows: BTreeSet<&str> = nodes.iter().map(|node| &node.0[..13]).collect();
         assert_eq!(rows.len(), 1, "{name}: {rows:?}");

@@ -16,6 +16,9 @@ pub(super) type Typed<T> = Option<Spanned<T>>;
 /// A list with the place of each of its items, and its own.
 pub(super) type TypedList = Typed<Vec<Spanned<String>>>;
 
+/// Lists by their names, each with its place.
+pub(super) type NamedLists = BTreeMap<Spanned<String>, Spanned<Vec<Spanned<String>>>>;
+
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -90,7 +93,7 @@ pub(super) struct TypedSweep {
     pub time_budget: Typed<String>,
     pub topology_conf: Typed<String>,
     pub ibnetdiscover: Typed<String>,
-    pub groups: Typed<BTreeMap<Spanned<String>, Spanned<Vec<Spanned<String>>>>>,
+    pub groups: Typed<NamedLists>,
 }
 
 /// `[expect]`.

@@ -1,6 +1,5 @@
 //! `[sweep]`: which pairs are measured, under which load, and which nodes are below one leaf switch.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use toml::Spanned;
 use crate::model::{LeafGroup, Pattern, SweepSettings, is_treacherous};
 
 use super::super::groups::{GroupsFile, Placed, distinct};
-use super::super::typed::{Typed, TypedSweep};
+use super::super::typed::{NamedLists, Typed, TypedSweep};
 use super::nodes::unfold;
 use super::probe::share;
 use super::ssh::path;
@@ -21,15 +20,16 @@ const MAX_BUDGET: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The longest name of a group, in characters.
 const MAX_GROUP_NAME: usize = 100;
 
+/// Makes a pattern: one that may name nodes is not copied.
+type Make = fn() -> Pattern;
+
 /// The patterns of a file; those that name nodes are for one run, on the command line.
-const PATTERNS: [(&str, fn() -> Pattern); 4] = [
+const PATTERNS: [(&str, Make); 4] = [
     ("adaptive", || Pattern::Adaptive),
     ("quick", || Pattern::Quick),
     ("full", || Pattern::Full),
     ("ring", || Pattern::Ring),
 ];
-
-type Groups = BTreeMap<Spanned<String>, Spanned<Vec<Spanned<String>>>>;
 
 /// The section, and the file that tells the groups where it names one; none where a problem was found.
 pub(super) fn check(
@@ -95,7 +95,7 @@ fn time_budget(checker: &mut Checker, typed: Typed<String>) -> Option<Option<u64
 /// The groups, or the file that tells them: at most one of the three says what they are.
 fn groups(
     checker: &mut Checker,
-    (topology_conf, ibnetdiscover, groups): (Typed<String>, Typed<String>, Typed<Groups>),
+    (topology_conf, ibnetdiscover, groups): (Typed<String>, Typed<String>, Typed<NamedLists>),
 ) -> Option<(Vec<LeafGroup>, Option<GroupsFile>)> {
     let mut given: Vec<(&str, Range<usize>)> = [
         ("topology_conf", topology_conf.as_ref().map(Spanned::span)),
@@ -128,7 +128,7 @@ fn groups(
 }
 
 /// `[sweep.groups]`, in the order of the file.
-fn named(checker: &mut Checker, typed: Groups) -> Option<Vec<LeafGroup>> {
+fn named(checker: &mut Checker, typed: NamedLists) -> Option<Vec<LeafGroup>> {
     let before = checker.problems.len();
     let mut typed: Vec<_> = typed.into_iter().collect();
     typed.sort_by_key(|(name, _)| name.span().start);
