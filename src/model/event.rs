@@ -76,6 +76,8 @@ pub enum RunEnd {
     Complete,
     /// The operator stopped it.
     Interrupted,
+    /// Its time budget was spent before everything planned was tried.
+    TimeUp,
 }
 
 /// Something that was learned.

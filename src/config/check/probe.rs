@@ -116,8 +116,8 @@ pub(super) fn check_expect(
     })
 }
 
-/// A share of what is expected: above 0, at most 1.
-fn share(checker: &mut Checker, key: &str, value: Value<f64>) -> Option<Value<f64>> {
+/// A share of a whole: above 0, at most 1.
+pub(super) fn share(checker: &mut Checker, key: &str, value: Value<f64>) -> Option<Value<f64>> {
     if value.value > 0.0 && value.value <= 1.0 {
         return Some(value);
     }
