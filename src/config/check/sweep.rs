@@ -8,6 +8,7 @@ use toml::Spanned;
 use crate::model::{LeafGroup, Pattern, SweepSettings, is_treacherous};
 
 use super::super::groups::{GroupsFile, Placed, distinct};
+use super::super::hostlist::MAX_NAMES;
 use super::super::typed::{NamedLists, Typed, TypedSweep};
 use super::nodes::unfold;
 use super::probe::share;
@@ -132,7 +133,7 @@ fn named(checker: &mut Checker, typed: NamedLists) -> Option<Vec<LeafGroup>> {
     let before = checker.problems.len();
     let mut typed: Vec<_> = typed.into_iter().collect();
     typed.sort_by_key(|(name, _)| name.span().start);
-    let mut placed = Vec::new();
+    let (mut placed, mut named) = (Vec::new(), 0);
     for (name, lists) in typed {
         let (name, at) = (name.get_ref().clone(), name.span());
         let fits = (1..=MAX_GROUP_NAME).contains(&name.chars().count());
@@ -144,11 +145,15 @@ fn named(checker: &mut Checker, typed: NamedLists) -> Option<Vec<LeafGroup>> {
             checker.problem(Some(lists.span()), format!("the group `{name}` is empty"));
         }
         for list in items(lists, |item| Some(item.span())) {
-            placed.extend(unfold(checker, &list).map(|nodes| Placed {
+            let Some(nodes) = unfold(checker, &list).filter(|_| named <= MAX_NAMES) else {
+                continue;
+            };
+            named += nodes.len();
+            placed.push(Placed {
                 group: name.clone(),
                 nodes,
                 span: list.span.clone(),
-            }));
+            });
         }
     }
     let groups = distinct(checker.text, &placed, &mut checker.problems);

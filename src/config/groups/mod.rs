@@ -91,7 +91,7 @@ pub(super) fn distinct(
         let clashes = elsewhere.into_values().take(room);
         problems.extend(clashes.map(|(there, nodes)| clash(text, here, there, &nodes)));
     }
-    if homes.len() > MAX_NAMES {
+    if placed.iter().map(|here| here.nodes.len()).sum::<usize>() > MAX_NAMES {
         problems.push(Problem::new(
             text,
             None,
