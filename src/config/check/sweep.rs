@@ -98,21 +98,12 @@ fn groups(
     checker: &mut Checker,
     (topology_conf, ibnetdiscover, groups): (Typed<String>, Typed<String>, Typed<NamedLists>),
 ) -> Option<(Vec<LeafGroup>, Option<GroupsFile>)> {
-    let mut given: Vec<(&str, Range<usize>)> = [
+    let given = [
         ("topology_conf", topology_conf.as_ref().map(Spanned::span)),
         ("ibnetdiscover", ibnetdiscover.as_ref().map(Spanned::span)),
         ("groups", groups.as_ref().map(Spanned::span)),
-    ]
-    .into_iter()
-    .filter_map(|(key, span)| Some((key, span?)))
-    .collect();
-    given.sort_by_key(|(_, span)| span.start);
-    if let [(first, _), (second, span), ..] = given.as_slice() {
-        let message = format!("`{first}` and `{second}` exclude each other");
-        let problem = checker.problem(Some(span.clone()), message);
-        problem.help("which nodes are below one leaf switch is told in one place");
-        return None;
-    }
+    ];
+    one_of(checker, given)?;
     let file = |checker: &mut Checker, key: &str, typed: Spanned<String>| {
         path(checker, key, Value::typed(typed))
     };
@@ -126,6 +117,22 @@ fn groups(
     }
     let typed = groups.map(Spanned::into_inner).unwrap_or_default();
     Some((named(checker, typed)?, None))
+}
+
+/// Refuses the second of these keys that is set.
+fn one_of(checker: &mut Checker, keys: [(&str, Option<Range<usize>>); 3]) -> Option<()> {
+    let set = keys
+        .into_iter()
+        .filter_map(|(key, span)| Some((key, span?)));
+    let mut set: Vec<(&str, Range<usize>)> = set.collect();
+    set.sort_by_key(|(_, span)| span.start);
+    if let [(first, _), (second, span), ..] = set.as_slice() {
+        let message = format!("`{first}` and `{second}` exclude each other");
+        let problem = checker.problem(Some(span.clone()), message);
+        problem.help("which nodes are below one leaf switch is told in one place");
+        return None;
+    }
+    Some(())
 }
 
 /// `[sweep.groups]`, in the order of the file.
