@@ -37,8 +37,7 @@ pub fn all_pairs(
     let mut rounds = Vec::new();
     for round in 0..schedule.rounds() {
         let (mut there, mut back) = (Vec::new(), Vec::new());
-        for (a, b) in schedule.round(round) {
-            let (a, b) = (&schedule.names()[a], &schedule.names()[b]);
+        for (a, b) in schedule.meetings(round) {
             there.extend(pairs_of(a, b));
             back.extend(pairs_of(b, a));
         }

@@ -85,6 +85,12 @@ impl Schedule {
         }
     }
 
+    /// The same by their names.
+    pub fn meetings(&self, round: usize) -> impl Iterator<Item = (&NodeName, &NodeName)> {
+        let pairs = self.round(round).into_iter();
+        pairs.map(|(a, b)| (&self.names[a], &self.names[b]))
+    }
+
     /// How often groups meet each other.
     fn crossings(&self) -> usize {
         match self.groups.len() {
@@ -162,10 +168,9 @@ mod tests {
 
     /// Each round's pairs by name.
     fn played(schedule: &Schedule) -> Vec<Vec<(NodeName, NodeName)>> {
-        let name = |number: usize| schedule.names()[number].clone();
-        let round = |round| schedule.round(round).into_iter();
+        let round = |round| schedule.meetings(round);
         (0..schedule.rounds())
-            .map(|n| round(n).map(|(a, b)| (name(a), name(b))).collect())
+            .map(|n| round(n).map(|(a, b)| (a.clone(), b.clone())).collect())
             .collect()
     }
 
@@ -265,6 +270,14 @@ mod tests {
         // a and b are numbers 0 and 1.
         let pairs = schedule.round(0);
         assert!(pairs == [(0, 1)] || pairs == [(1, 0)], "{pairs:?}");
+    }
+
+    #[test]
+    fn thousands_of_nodes_are_no_burden() {
+        let schedule = Schedule::new(&groups(&[32; 128]), 9);
+        assert_eq!((schedule.inner_rounds(), schedule.rounds()), (31, 4095));
+        let met: HashSet<_> = (0..16).flat_map(|round| schedule.round(round)).collect();
+        assert_eq!(met.len(), 16 * 2048);
     }
 
     #[test]

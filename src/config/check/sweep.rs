@@ -8,6 +8,7 @@ use toml::Spanned;
 use crate::model::{LeafGroup, Pattern, SweepSettings, is_treacherous};
 
 use super::super::groups::{GroupsFile, Placed, distinct};
+use super::super::hostlist::MAX_NAMES;
 use super::super::typed::{NamedLists, Typed, TypedSweep};
 use super::nodes::unfold;
 use super::probe::share;
@@ -97,21 +98,12 @@ fn groups(
     checker: &mut Checker,
     (topology_conf, ibnetdiscover, groups): (Typed<String>, Typed<String>, Typed<NamedLists>),
 ) -> Option<(Vec<LeafGroup>, Option<GroupsFile>)> {
-    let mut given: Vec<(&str, Range<usize>)> = [
+    let given = [
         ("topology_conf", topology_conf.as_ref().map(Spanned::span)),
         ("ibnetdiscover", ibnetdiscover.as_ref().map(Spanned::span)),
         ("groups", groups.as_ref().map(Spanned::span)),
-    ]
-    .into_iter()
-    .filter_map(|(key, span)| Some((key, span?)))
-    .collect();
-    given.sort_by_key(|(_, span)| span.start);
-    if let [(first, _), (second, span), ..] = given.as_slice() {
-        let message = format!("`{first}` and `{second}` exclude each other");
-        let problem = checker.problem(Some(span.clone()), message);
-        problem.help("which nodes are below one leaf switch is told in one place");
-        return None;
-    }
+    ];
+    one_of(checker, given)?;
     let file = |checker: &mut Checker, key: &str, typed: Spanned<String>| {
         path(checker, key, Value::typed(typed))
     };
@@ -127,12 +119,28 @@ fn groups(
     Some((named(checker, typed)?, None))
 }
 
+/// Refuses the second of these keys that is set.
+fn one_of(checker: &mut Checker, keys: [(&str, Option<Range<usize>>); 3]) -> Option<()> {
+    let set = keys
+        .into_iter()
+        .filter_map(|(key, span)| Some((key, span?)));
+    let mut set: Vec<(&str, Range<usize>)> = set.collect();
+    set.sort_by_key(|(_, span)| span.start);
+    if let [(first, _), (second, span), ..] = set.as_slice() {
+        let message = format!("`{first}` and `{second}` exclude each other");
+        let problem = checker.problem(Some(span.clone()), message);
+        problem.help("which nodes are below one leaf switch is told in one place");
+        return None;
+    }
+    Some(())
+}
+
 /// `[sweep.groups]`, in the order of the file.
 fn named(checker: &mut Checker, typed: NamedLists) -> Option<Vec<LeafGroup>> {
     let before = checker.problems.len();
     let mut typed: Vec<_> = typed.into_iter().collect();
     typed.sort_by_key(|(name, _)| name.span().start);
-    let mut placed = Vec::new();
+    let (mut placed, mut named) = (Vec::new(), 0);
     for (name, lists) in typed {
         let (name, at) = (name.get_ref().clone(), name.span());
         let fits = (1..=MAX_GROUP_NAME).contains(&name.chars().count());
@@ -144,11 +152,15 @@ fn named(checker: &mut Checker, typed: NamedLists) -> Option<Vec<LeafGroup>> {
             checker.problem(Some(lists.span()), format!("the group `{name}` is empty"));
         }
         for list in items(lists, |item| Some(item.span())) {
-            placed.extend(unfold(checker, &list).map(|nodes| Placed {
+            let Some(nodes) = unfold(checker, &list).filter(|_| named <= MAX_NAMES) else {
+                continue;
+            };
+            named += nodes.len();
+            placed.push(Placed {
                 group: name.clone(),
                 nodes,
                 span: list.span.clone(),
-            }));
+            });
         }
     }
     let groups = distinct(checker.text, &placed, &mut checker.problems);

@@ -73,32 +73,40 @@ pub(super) fn distinct(
             });
             groups.len() - 1
         });
-        let mut elsewhere: BTreeMap<&str, (&Placed, Vec<&str>)> = BTreeMap::new();
-        for node in &here.nodes {
-            match homes.get(node.as_str()) {
-                None => {
-                    homes.insert(node, here);
-                    groups[at].nodes.push(NodeName(node.clone()));
-                }
-                Some(there) if there.group == here.group => {}
-                Some(there) => {
-                    let both = elsewhere.entry(&there.group);
-                    both.or_insert((there, Vec::new())).1.push(node);
-                }
-            }
+        for node in clashes(text, here, &mut homes, problems) {
+            groups[at].nodes.push(NodeName(node.to_owned()));
         }
-        let room = MAX_PROBLEMS.saturating_sub(problems.len());
-        let clashes = elsewhere.into_values().take(room);
-        problems.extend(clashes.map(|(there, nodes)| clash(text, here, there, &nodes)));
     }
-    if homes.len() > MAX_NAMES {
-        problems.push(Problem::new(
-            text,
-            None,
-            format!("the groups name more than {MAX_NAMES} nodes"),
-        ));
+    if placed.iter().map(|here| here.nodes.len()).sum::<usize>() > MAX_NAMES {
+        let message = format!("the groups name more than {MAX_NAMES} nodes");
+        problems.push(Problem::new(text, None, message));
     }
     groups
+}
+
+/// Tells of the nodes of a place that are in another group already, and gives those that are new.
+fn clashes<'a>(
+    text: &str,
+    here: &'a Placed,
+    homes: &mut HashMap<&'a str, &'a Placed>,
+    problems: &mut Vec<Problem>,
+) -> Vec<&'a str> {
+    let mut fresh = Vec::new();
+    let mut elsewhere: BTreeMap<&str, (&Placed, Vec<&str>)> = BTreeMap::new();
+    for node in here.nodes.iter().map(String::as_str) {
+        let there = *homes.entry(node).or_insert_with(|| {
+            fresh.push(node);
+            here
+        });
+        if there.group != here.group {
+            let both = elsewhere.entry(&there.group);
+            both.or_insert((there, Vec::new())).1.push(node);
+        }
+    }
+    let room = MAX_PROBLEMS.saturating_sub(problems.len());
+    let found = elsewhere.into_values().take(room);
+    problems.extend(found.map(|(there, nodes)| clash(text, here, there, &nodes)));
+    fresh
 }
 
 fn clash(text: &str, here: &Placed, there: &Placed, nodes: &[&str]) -> Problem {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::model::{LeafGroup, visible};
 
-use super::super::hostlist::expand;
+use super::super::hostlist::{MAX_NAMES, expand};
 use super::super::problem::{MAX_PROBLEMS, Problem, nearest};
 use super::names::Names;
 use super::{Placed, distinct};
@@ -19,11 +19,12 @@ pub(super) fn read(text: &str, names: &Names) -> Result<Vec<LeafGroup>, Vec<Prob
     let mut reader = Reader {
         text,
         placed: Vec::new(),
+        named: 0,
         problems: Vec::new(),
     };
     for line in lines(text) {
         reader.line(&line);
-        if reader.problems.len() > MAX_PROBLEMS {
+        if reader.problems.len() > MAX_PROBLEMS || reader.named > MAX_NAMES {
             break;
         }
     }
@@ -146,6 +147,8 @@ fn end(line: &str, at: usize, stop: impl Fn(char) -> bool) -> usize {
 struct Reader<'a> {
     text: &'a str,
     placed: Vec<Placed>,
+    /// How many nodes these are.
+    named: usize,
     problems: Vec<Problem>,
 }
 
@@ -204,11 +207,14 @@ impl Reader<'_> {
 
     fn nodes(&mut self, line: &Line, name: &Entry, nodes: &Entry) {
         match expand(nodes.value) {
-            Ok(expanded) => self.placed.push(Placed {
-                group: visible(name.value),
-                nodes: expanded,
-                span: line.span(&nodes.value_at),
-            }),
+            Ok(expanded) => {
+                self.named += expanded.len();
+                self.placed.push(Placed {
+                    group: visible(name.value),
+                    nodes: expanded,
+                    span: line.span(&nodes.value_at),
+                });
+            }
             Err(error) => {
                 let at = nodes.value_at.start + error.at;
                 let place = line.span(&(at..at + 1));
@@ -291,6 +297,10 @@ SwitchName=spine Switches=s[0-2]";
     fn a_flood_of_mistakes_ends() {
         let error = read(&"Node=x\n".repeat(100_000)).unwrap_err();
         assert!(error.ends_with("more problems"), "{error}");
+        let line = |n| format!("SwitchName=s{n} Nodes=m{n}x[1-60000]\n");
+        let many: String = (0..10_000).map(line).collect();
+        let error = read(&many).unwrap_err();
+        assert!(error.contains("more than 100000 nodes"), "{error}");
     }
 
     proptest! {
