@@ -49,8 +49,9 @@ pub use pcie::{
     PcieLink, PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
 };
 pub use probe::{
-    Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, NODE_LOST, Outcome,
-    ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,
+    Completion, CpuUse, Endpoint, HostCpu, Latency, LocalPort, Measurement, MemoryKind, NODE_LOST,
+    Outcome, ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, StopAt,
+    TransferEnd, Verification, Window,
 };
 pub use queue_pairs::{QueuePairHolder, QueuePairs};
 pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};
