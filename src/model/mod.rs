@@ -11,6 +11,7 @@ mod gpu;
 mod gpudirect;
 mod host;
 mod ids;
+mod in_use;
 mod netdev;
 mod nic;
 mod pcie;
@@ -39,6 +40,7 @@ pub use host::{
     Access, FrequencyScaling, HostFacts, KernelLogKind, KernelLogLine, KernelModule, VerbsNode,
 };
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
+pub use in_use::{busy_with, held_by_a_job, left_alone};
 pub use netdev::{
     ArpSettings, Bond, Interface, Lossless, NetdevSettings, Pause, Priorities, Routing,
     SubnetRoute, Subnetwork, Trust,

@@ -74,7 +74,8 @@ pub fn table(
     page.extend(holders(&lines));
     page.extend(notes(&lines));
     let footer = dropped(ledger);
-    let room = height.max(3) - footer.iter().count();
+    let below = footer.iter().count();
+    let room = height.max(2 + below) - below;
     if page.len() > room {
         let hidden = page.len() - (room - 1);
         page.truncate(room - 1);
