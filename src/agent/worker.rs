@@ -173,7 +173,7 @@ impl Job {
         let Held::Connected(connected) = &mut self.held else {
             return Err("asked to verify what is not connected".into());
         };
-        let mut verification = connected.verify().map_err(in_words)?;
+        let mut verification = connected.verify(&self.stop).map_err(in_words)?;
         verification.counters = grown(self.before.clone(), after);
         Ok(FromAgent::Verified {
             probe: self.probe,

@@ -14,16 +14,18 @@ const BUSY_FROM_GBPS: f64 = 0.1;
 /// Daemons such as a subnet manager hold datagram queue pairs only, and file systems of the kernel
 /// keep connections that are mostly idle: they count by their traffic.
 pub fn held_by_a_job(holders: &[QueuePairHolder]) -> Option<String> {
-    let is_job = |holder: &&QueuePairHolder| holder.pid.is_some() && holder.rc > 0;
+    let is_job = |holder: &&QueuePairHolder| holder.is_process() && holder.rc > 0;
     let mut jobs = holders.iter().filter(is_job);
     let first = jobs.next()?;
     let more = match jobs.count() {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let pid = first.pid.unwrap_or_default();
+    let pid = first
+        .pid
+        .map_or_else(String::new, |pid| format!(" (pid {pid})"));
     Some(format!(
-        "{} RC queue pairs of {} (pid {pid}){more}",
+        "{} RC queue pairs of {}{pid}{more}",
         first.rc, first.name
     ))
 }

@@ -61,6 +61,14 @@ mod tests {
             )
         );
         assert_eq!(with(vec![holder(Some(7), 0, 3), holder(None, 12, 1)]), None);
+        let unseen = QueuePairHolder {
+            name: QueuePairHolder::UNSEEN.into(),
+            ..holder(None, 8, 0)
+        };
+        let why = with(vec![unseen]).unwrap();
+        let says =
+            "mlx5_0 of node01 is in use: 8 RC queue pairs of a process not seen from here (--force";
+        assert!(why.starts_with(says), "{why}");
         assert_eq!(said(|_| {}), None, "what nobody told is no reason");
     }
 

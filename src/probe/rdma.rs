@@ -1,6 +1,6 @@
 //! RDMA write over reliable connections: prepare, connect, run, verify.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::model::{
@@ -312,11 +312,12 @@ impl Connected {
 
     /// Compares every byte of the target's buffer with what the initiator sends.
     ///
-    /// To be called after the initiator's transfer is over, which has written every slot.
+    /// To be called after the initiator's transfer is over, which has written every slot. Setting
+    /// `stop` ends it at once with [`ProbeError::Stopped`]: gigabytes take seconds.
     ///
     /// # Errors
     /// This end is the initiator.
-    pub fn verify(&self) -> Result<Verification, ProbeError> {
+    pub fn verify(&self, stop: &AtomicBool) -> Result<Verification, ProbeError> {
         if self.role != Role::Target {
             return Err(ProbeError::WrongRole {
                 step: "verify",
@@ -327,6 +328,9 @@ impl Connected {
         let (mut expected, mut found) = (vec![0; CHUNK.min(length)], vec![0; CHUNK.min(length)]);
         let mut bytes_wrong = 0;
         for offset in (0..length).step_by(CHUNK) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(ProbeError::Stopped);
+            }
             let part = CHUNK.min(length - offset);
             self.pattern.fill(offset, &mut expected[..part]);
             self.memory.copy_out(offset, &mut found[..part])?;

@@ -201,7 +201,7 @@ fn command(root: &Root, pid: u32) -> Option<String> {
 fn holders(pairs: Vec<QueuePair>, command: &dyn Fn(u32) -> Option<String>) -> Vec<QueuePairHolder> {
     let mut holders: Vec<QueuePairHolder> = Vec::new();
     for pair in pairs.iter().filter(|pair| !MANAGEMENT.contains(&pair.kind)) {
-        let module = pair.module.as_deref().unwrap_or_default();
+        let module = pair.module.as_deref().unwrap_or(QueuePairHolder::UNSEEN);
         let is_same = |holder: &&mut QueuePairHolder| {
             holder.pid == pair.pid && (pair.pid.is_some() || holder.name == module)
         };
@@ -273,6 +273,7 @@ mod tests {
             pair(2, Some(4711), None),
             pair(4, Some(4711), None),
             pair(8, Some(12), None),
+            pair(2, None, None),
         ];
         let command = |pid: u32| (pid == 4711).then(|| "python3".to_owned());
         let holder = |pid, name: &str, [rc, ud, other]: [u32; 3]| QueuePairHolder {
@@ -287,6 +288,7 @@ mod tests {
             [
                 holder(Some(4711), "python3", [2, 1, 0]),
                 holder(None, "ib_ipoib", [0, 1, 0]),
+                holder(None, QueuePairHolder::UNSEEN, [1, 0, 0]),
                 holder(Some(12), "?", [0, 0, 1]),
             ]
         );
