@@ -12,11 +12,13 @@ use crate::ledger::testing::ledger;
 use crate::model::{Event, Outcome, RunEnd, Verdict};
 use crate::wire::ToAgent;
 
+type Said = fn(&ToAgent) -> bool;
+
 /// A fleet whose operator interrupts when a message is said for the n-th time; it is not answered.
 struct Interrupted<'a> {
     fleet: Fake,
     stop: &'a AtomicBool,
-    when: fn(&ToAgent) -> bool,
+    when: Said,
     left: usize,
     prepared: usize,
     released: usize,
@@ -54,7 +56,7 @@ impl Fleet for Interrupted<'_> {
 }
 
 /// The events of a run of four nodes that is interrupted at the `nth` such message.
-fn interrupted(kind: Kind, when: fn(&ToAgent) -> bool, nth: usize) -> Vec<Event> {
+fn interrupted(kind: Kind, when: Said, nth: usize) -> Vec<Event> {
     let stop = AtomicBool::new(false);
     let mut events = Vec::new();
     let mut emit = |event: Event| -> Result<(), Infallible> {
@@ -82,7 +84,7 @@ fn interrupted(kind: Kind, when: fn(&ToAgent) -> bool, nth: usize) -> Vec<Event>
 
 #[test]
 fn a_run_ends_in_whatever_step_it_is_interrupted() {
-    let steps: [(&str, fn(&ToAgent) -> bool); 4] = [
+    let steps: [(&str, Said); 4] = [
         ("prepare", |m| matches!(m, ToAgent::Prepare { .. })),
         ("connect", |m| matches!(m, ToAgent::Connect { .. })),
         ("run", |m| matches!(m, ToAgent::Run { .. })),

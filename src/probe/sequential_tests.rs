@@ -101,7 +101,7 @@ proptest! {
 fn a_rate_that_straddles_runs_to_its_cap() {
     let undecided = (TransferEnd::TimeUp, CAP_MS);
     // Every other window at half the rate: their median is the full one, the whole is not.
-    let wavers = |us: u64| if us / 10_000 % 2 == 0 { 0.5 } else { 1.0 };
+    let wavers = |us: u64| if us % 20_000 < 10_000 { 0.5 } else { 1.0 };
     assert_eq!(play(400_000, wavers), undecided);
 }
 

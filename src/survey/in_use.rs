@@ -2,7 +2,7 @@
 //! may have begun since its node was surveyed.
 
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::root::Root;
 use super::{device, parse, queue_pairs, traffic};
@@ -14,34 +14,27 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// What keeps a port from being probed, if something does: reliable connections of another process,
 /// or traffic. What cannot be told is no reason.
 ///
-/// Takes 20 ms, and as long again where there seems to be traffic. This process must move no data
-/// meanwhile, or its own is seen. `device` may come from elsewhere: of anything but a plain name
-/// nothing is known.
+/// Takes 20 ms where the port has counters, and as long again where there seems to be traffic. This
+/// process must move no data meanwhile, or its own is seen. `device` may come from elsewhere: of
+/// anything but a plain name nothing is known.
 pub fn in_use(root: &Root, device: &str, port: u8) -> Option<String> {
     if !root.is_live() || !parse::is_counter_name(device) {
         return None;
     }
-    let began = Instant::now();
-    let mut held = None;
-    let first = traffic::during(root, device, port, &mut || {
-        let holders = queue_pairs::of_others(root, device);
-        held = holders.value().and_then(|all| held_by_a_job(all));
-        if held.is_none() {
-            sleep(INTERVAL.saturating_sub(began.elapsed()));
-        }
-    });
-    let again = || traffic::during(root, device, port, &mut || sleep(INTERVAL));
-    held.or_else(|| busy(first, again, line(root, device, port)))
+    let holders = queue_pairs::of_others(root, device);
+    let held = holders.value().and_then(|all| held_by_a_job(all));
+    let look = || traffic::during(root, device, port, &mut || sleep(INTERVAL));
+    held.or_else(|| busy(look()?, look, line(root, device, port)))
 }
 
 /// What a port carries, seen twice: some drivers look at their counters once a second or less, and
 /// then show at once what passed long before.
 fn busy(
-    first: Option<Traffic>,
+    first: Traffic,
     again: impl FnOnce() -> Option<Traffic>,
     line: Option<Gbps>,
 ) -> Option<String> {
-    busy_with(&first?, line)?;
+    busy_with(&first, line)?;
     busy_with(&again()?, line)
 }
 
@@ -59,20 +52,21 @@ fn line(root: &Root, device: &str, port: u8) -> Option<Gbps> {
 mod tests {
     use super::*;
 
-    fn traffic(tx: f64) -> Option<Traffic> {
+    fn traffic(tx: f64) -> Traffic {
         let (tx, rx) = (Gbps(tx), Gbps(0.0));
-        Some(Traffic { tx, rx })
+        Traffic { tx, rx }
     }
 
     #[test]
     fn traffic_counts_that_is_there_twice() {
         let line = Some(Gbps(400.0));
-        let said = |first, second| busy(traffic(first), || traffic(second), line);
+        let said = |first, second| busy(traffic(first), || Some(traffic(second)), line);
         let why = said(9.0, 5.0).unwrap();
         assert!(why.starts_with("it sent 5.00 Gb/s"), "{why}");
         assert_eq!(said(9.0, 0.0), None);
         assert_eq!(said(3.9, 9.0), None);
-        assert_eq!(busy(None, || panic!("not looked at again"), line), None);
+        let never = || panic!("an idle port is looked at once");
+        assert_eq!(busy(traffic(0.0), never, line), None);
     }
 
     #[test]
