@@ -419,7 +419,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
 
     fn play_round(&mut self, seats: Vec<Seat>) -> Step<E> {
         let (spec, clocks) = (&self.settings.probe, self.fleet.is_real_time());
-        let mut round = Round::begin(seats, spec, clocks, self.fleet.now());
+        let force = self.settings.force;
+        let mut round = Round::begin(seats, spec, clocks, force, self.fleet.now());
         let mut abandoned = false;
         loop {
             self.act(&mut round)?;

@@ -134,6 +134,13 @@ pub enum Event {
         /// What they stood at.
         sample: Sample,
     },
+    /// Readings of a node's counters came faster than they were taken in, and were dropped.
+    ReadingsDropped {
+        /// The node.
+        node: NodeName,
+        /// How many, since that was last said.
+        count: u64,
+    },
     /// Who holds queue pairs on a watched node.
     NodeQueuePairs {
         /// The node.

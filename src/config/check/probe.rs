@@ -46,6 +46,7 @@ pub(super) fn check(
         duration_ms: u32::try_from(duration?.as_millis()).ok()?,
         completion: completion?,
         memory: memory?,
+        stop_at: None,
     };
     let typed = size?.span.or(depth.span).or(pairs.span);
     memory_fits(checker, &spec, typed).then_some(spec)
