@@ -71,6 +71,10 @@ pub struct Conductor<'a, F, E> {
     next_round: u32,
     /// When deadlines were looked at last.
     looked: Instant,
+    /// When no round may begin any more.
+    ends: Option<Instant>,
+    /// Whether a round did not begin for it.
+    is_time_up: bool,
 }
 
 /// How often a round is played that follows up on the pattern.
@@ -116,6 +120,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             next_probe: 0,
             next_round: 0,
             looked: now,
+            ends: None,
+            is_time_up: false,
         }
     }
 
@@ -140,18 +146,23 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
 
     fn lead(&mut self) -> Step<E> {
         self.tell(self.first())?;
+        let budget = self.settings.sweep.time_budget_s.map(Duration::from_secs);
+        self.ends = budget.and_then(|budget| self.fleet.now().checked_add(budget));
         self.gather()?;
         let rounds = self.plan()?;
         for pairs in rounds {
+            if self.out_of_time() {
+                break;
+            }
             let round = self.begin_round();
             let of_pattern = |pair| (pair, Purpose::Pattern);
             self.play(round, pairs.into_iter().map(of_pattern).collect())?;
         }
         self.follow_up()?;
-        let end = if self.stopped() {
-            RunEnd::Interrupted
-        } else {
-            RunEnd::Complete
+        let end = match (self.stopped(), self.is_time_up) {
+            (true, _) => RunEnd::Interrupted,
+            (_, true) => RunEnd::TimeUp,
+            _ => RunEnd::Complete,
         };
         self.tell(Event::RunFinished { end })
     }
@@ -166,6 +177,12 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
                 settings: self.settings.clone(),
             },
         }
+    }
+
+    /// Whether the time budget is spent; asked where there is something left to do.
+    fn out_of_time(&mut self) -> bool {
+        self.is_time_up |= self.ends.is_some_and(|end| self.fleet.now() >= end);
+        self.is_time_up
     }
 
     fn stopped(&self) -> bool {
@@ -301,7 +318,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     fn follow_up(&mut self) -> Step<E> {
         while !self.stopped() {
             let probes = planning::follow_up(&self.ledger, &self.settings);
-            if probes.is_empty() {
+            if probes.is_empty() || self.out_of_time() {
                 return Ok(());
             }
             let round = self.begin_round();
@@ -402,7 +419,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
 
     fn play_round(&mut self, seats: Vec<Seat>) -> Step<E> {
         let (spec, clocks) = (&self.settings.probe, self.fleet.is_real_time());
-        let mut round = Round::begin(seats, spec, clocks, self.fleet.now());
+        let force = self.settings.force;
+        let mut round = Round::begin(seats, spec, clocks, force, self.fleet.now());
         let mut abandoned = false;
         loop {
             self.act(&mut round)?;

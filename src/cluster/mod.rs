@@ -4,6 +4,8 @@
 
 mod conductor;
 mod fleet;
+#[cfg(test)]
+mod interrupt_tests;
 mod link;
 mod planning;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::model::{
     Bytes, Endpoint, Event, Fact, LocalPort, Measurement, NODE_LOST, NicId, Outcome, PlannedPair,
-    ProbeId, ProbeSpec, ProbeStage, Role,
+    ProbeId, ProbeSpec, ProbeStage, Role, left_alone,
 };
 use crate::wire::{FromAgent, ToAgent};
 
@@ -22,6 +22,10 @@ const MAX_RATE_GBPS: f64 = 100_000.0;
 
 /// What a round wants done.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an action is carried out as soon as it is made"
+)]
 pub(super) enum Action {
     /// Say this to the node at this place in the list.
     Send(usize, ToAgent),
@@ -80,10 +84,12 @@ impl Round {
     /// Begins a round: both ends of every probe are asked to prepare.
     ///
     /// Where nodes live in real time, `compare_clocks` doubts one whose second is shorter than ours.
+    /// `force` has NICs probed that somebody works with.
     pub(super) fn begin(
         seats: Vec<Seat>,
         spec: &ProbeSpec,
         compare_clocks: bool,
+        force: bool,
         now: Instant,
     ) -> Self {
         let live = |seat| Live {
@@ -107,7 +113,7 @@ impl Round {
         };
         for probe in &round.probes {
             for role in [Role::Initiator, Role::Target] {
-                let message = prepare(&probe.seat, role, spec);
+                let message = prepare(&probe.seat, role, spec, force);
                 round
                     .out
                     .push(Action::Send(place(&probe.seat, role), message));
@@ -165,6 +171,10 @@ impl Round {
                 endpoints[end] = Some(endpoint);
                 self.cross(at, now);
             }
+            (Step::Prepare(_), FromAgent::ProbeDeclined { why, .. }) => {
+                let why = left_alone(nic(&probe.seat, role), &why);
+                self.end(at, Outcome::NotRun { why }, now);
+            }
             (Step::Connect(connected), FromAgent::Connected { .. }) => {
                 connected[end] = true;
                 if *connected == [true, true] {
@@ -193,7 +203,9 @@ impl Round {
             }
             (
                 Step::Release(_, released),
-                FromAgent::Released { .. } | FromAgent::ProbeFailed { .. },
+                FromAgent::Released { .. }
+                | FromAgent::ProbeFailed { .. }
+                | FromAgent::ProbeDeclined { .. },
             ) => {
                 released[end] = true;
                 self.finish_if_released(at);
@@ -396,7 +408,7 @@ fn nic(seat: &Seat, role: Role) -> &NicId {
     }
 }
 
-fn prepare(seat: &Seat, role: Role, spec: &ProbeSpec) -> ToAgent {
+fn prepare(seat: &Seat, role: Role, spec: &ProbeSpec, force: bool) -> ToAgent {
     let route = &seat.planned.route;
     let address = match role {
         Role::Initiator => &route.from,
@@ -414,6 +426,7 @@ fn prepare(seat: &Seat, role: Role, spec: &ProbeSpec) -> ToAgent {
         spec: seat.planned.spec.as_ref().unwrap_or(spec).clone(),
         port,
         nonce: seat.nonce,
+        force,
     }
 }
 
@@ -435,6 +448,7 @@ fn probe_of(message: &FromAgent) -> Option<ProbeId> {
         | FromAgent::Done { probe, .. }
         | FromAgent::Verified { probe, .. }
         | FromAgent::Released { probe }
+        | FromAgent::ProbeDeclined { probe, .. }
         | FromAgent::ProbeFailed { probe, .. } => Some(*probe),
         FromAgent::Hello { .. }
         | FromAgent::Heartbeat

@@ -111,6 +111,7 @@ impl<F: Fleet, O: Onlooker> Watch<'_, F, O> {
             (_, FromNode::Said(FromAgent::Refused { why })) => {
                 return self.lose(node, format!("its agent ended: {why}"));
             }
+            (_, FromNode::Dropped(count)) => Event::ReadingsDropped { node: name, count },
             (Stage::Starting, FromNode::Stage(stage)) => Event::NodeStage { node: name, stage },
             (Stage::Starting, FromNode::Said(hello)) => return self.greet(node, hello),
             (Stage::Greeted | Stage::Watched, FromNode::Said(FromAgent::Watching { layout })) => {

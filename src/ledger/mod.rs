@@ -70,6 +70,7 @@ pub struct Ledger {
     skipped: Vec<Skipped>,
     probes: BTreeMap<crate::model::ProbeId, Probe>,
     rounds: u32,
+    readings_dropped: u64,
     next_probe: u64,
     next_round: u32,
     end: Option<RunEnd>,
@@ -100,6 +101,9 @@ impl Ledger {
                 if let Some(watch) = &mut self.node(node).watch {
                     watch.apply(sample);
                 }
+            }
+            Event::ReadingsDropped { count, .. } => {
+                self.readings_dropped = self.readings_dropped.saturating_add(*count);
             }
             Event::NodeQueuePairs { node, queue_pairs } => {
                 if let Some(watch) = &mut self.node(node).watch {
@@ -228,6 +232,11 @@ impl Ledger {
     /// Rounds in which data moved.
     pub fn rounds(&self) -> u32 {
         self.rounds
+    }
+
+    /// Readings of counters that this machine could not take in, of all nodes.
+    pub fn readings_dropped(&self) -> u64 {
+        self.readings_dropped
     }
 
     /// Above the number of every probe that was planned, also of those that a resumed run forgot.

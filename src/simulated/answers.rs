@@ -2,7 +2,7 @@
 
 use crate::model::{
     CpuUse, Endpoint, Fact, Gbps, LocalPort, Measurement, NodeFacts, Port, ProbeId, ProbeSpec,
-    ProbeStage, QueuePairAddress, RdmaDevice, RemoteMemory, Verification,
+    ProbeStage, QueuePairAddress, RdmaDevice, RemoteMemory, TransferEnd, Verification,
 };
 use crate::wire::{FromAgent, PROTOCOL};
 
@@ -73,6 +73,8 @@ pub(super) fn measurement(rate: Gbps, mtu: u32, spec: &ProbeSpec) -> Measurement
         },
         mtu,
         counters: Fact::known(Vec::new(), "the scenario"),
+        latency: Fact::unknown("latency is not simulated"),
+        end: TransferEnd::TimeUp,
     }
 }
 
