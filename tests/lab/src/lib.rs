@@ -23,6 +23,7 @@ mod initramfs;
 pub mod judge;
 mod kernel;
 mod lab;
+mod lane;
 mod machine;
 mod modules;
 mod options;

@@ -1,18 +1,17 @@
 //! The rail switch: one Ethernet segment between the VMs' NICs of one rail, and the place where links are
 //! shaped, lose frames, delay them or are cut.
 //!
-//! Each port has a thread for each direction. The one that reads (tx, from the node) waits for its rate
-//! before it hands a frame on, and simply stops reading meanwhile: QEMU then stops taking packets from the
-//! guest, so a slow link holds back and loses nothing. The one that writes (rx, to the node) waits for the
-//! rate of its own direction. Between them each port has one queue of frames to it, long enough that a slow
-//! receiver does not soon hold back what the same sender owes others, acknowledgements above all.
+//! Each port has a lane for each direction, and a thread that takes frames from it when their turn has
+//! come at the rate of the link. A third thread reads from the node, and simply stops reading while the
+//! lane is full: QEMU then stops taking packets from the guest, so a slow link holds back and loses
+//! nothing. The lane to a node is long enough that a slow receiver does not soon hold back what the same
+//! sender owes others.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,15 +20,15 @@ use serde::{Deserialize, Serialize};
 use crate::bucket::Bucket;
 use crate::fault::{Direction, Link};
 use crate::frame::{Frame, Mac, destination, is_group, read_frame, source, write_frame};
+use crate::lane::Lane;
 use crate::share::Share;
-
-/// Bytes queued to one port before senders to it are held back: two windows of soft-RoCE, which keeps at
-/// most 128 packets of 4 KiB unacknowledged for a queue pair.
-const QUEUE_BYTES: usize = 1 << 20;
 
 /// How long a full queue holds a sender back before a frame is dropped: a node that takes nothing for so
 /// long hangs, and must not take the other nodes with it.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// While a node is connected, its frames are never dropped for want of room: it waits.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
 
 /// The longest sleep of a shaper, so that a fault that is healed takes effect at once.
 const SLICE: Duration = Duration::from_millis(20);
@@ -57,8 +56,8 @@ pub struct Counters {
 #[derive(Default)]
 struct Port {
     links: Mutex<Links>,
-    queue: Mutex<Queue>,
-    changed: Condvar,
+    tx: Lane,
+    rx: Lane,
     tx_bytes: AtomicU64,
     rx_bytes: AtomicU64,
     dropped: AtomicU64,
@@ -68,24 +67,6 @@ struct Port {
 struct Links {
     tx: Link,
     rx: Link,
-}
-
-#[derive(Default)]
-struct Queue {
-    frames: BinaryHeap<Reverse<Queued>>,
-    bytes: usize,
-    pushed: u64,
-    /// Counts connections of this port, so that threads of an earlier one notice that they are past.
-    connection: u64,
-    connected: bool,
-}
-
-/// Ordered by when it may leave, then by arrival: frames of one sender keep their order.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Queued {
-    due: Instant,
-    number: u64,
-    frame: Frame,
 }
 
 /// A thread that panicked while it held a lock left counters and frames, none of them half written.
@@ -130,52 +111,49 @@ impl Switch {
     /// When the socket cannot be cloned or a thread cannot be started.
     pub fn connect(&self, port: usize, socket: UnixStream) -> io::Result<()> {
         let writing = socket.try_clone()?;
-        let connection = {
-            let mut queue = lock(&self.ports[port].queue);
-            *queue = Queue {
-                connection: queue.connection + 1,
-                connected: true,
-                ..Queue::default()
-            };
-            queue.connection
+        let Port { tx, rx, .. } = &self.ports[port];
+        let (sent, received) = (tx.open(), rx.open());
+        let close = move |switch: &Switch| {
+            switch.ports[port].tx.close(sent);
+            switch.ports[port].rx.close(received);
         };
-        self.ports[port].changed.notify_all();
-        let (reader, writer) = (self.clone(), self.clone());
-        thread::Builder::new()
-            .name(format!("port{port}-tx"))
-            .spawn(move || {
-                reader.read_all(port, socket);
-                reader.disconnect(port, connection);
-            })?;
-        thread::Builder::new()
-            .name(format!("port{port}-rx"))
-            .spawn(move || {
-                writer.write_all(port, connection, writing);
-                writer.disconnect(port, connection);
-            })?;
-        Ok(())
+        self.spawn(format!("port{port}-read"), move |switch| {
+            switch.read_all(port, socket);
+            close(switch);
+        })?;
+        self.spawn(format!("port{port}-tx"), move |switch| {
+            switch.forward_all(port, sent);
+        })?;
+        self.spawn(format!("port{port}-rx"), move |switch| {
+            switch.write_all(port, received, writing);
+            close(switch);
+        })
     }
 
-    fn disconnect(&self, port: usize, connection: u64) {
-        let mut queue = lock(&self.ports[port].queue);
-        if queue.connection == connection {
-            *queue = Queue {
-                connection,
-                ..Queue::default()
-            };
-        }
-        drop(queue);
-        self.ports[port].changed.notify_all();
+    fn spawn(&self, name: String, work: impl FnOnce(&Switch) + Send + 'static) -> io::Result<()> {
+        let switch = self.clone();
+        let thread = thread::Builder::new().name(name);
+        thread.spawn(move || work(&switch)).map(|_| ())
     }
 
-    /// From the node: shape, lose, learn, hand on, until its socket ends.
+    /// From the node, until its socket ends. While there is no room nothing is read: QEMU then stops taking
+    /// packets from the guest.
     fn read_all(&self, port: usize, socket: UnixStream) {
         let mut from = BufReader::new(socket);
-        let mut bucket = Bucket::new(Instant::now());
+        let port = &self.ports[port];
         while let Ok(Some(frame)) = read_frame(&mut from) {
-            self.ports[port]
-                .tx_bytes
+            port.tx_bytes
                 .fetch_add(frame.len() as u64, Ordering::Relaxed);
+            if !port.tx.push(frame, Instant::now(), FOREVER) {
+                return;
+            }
+        }
+    }
+
+    /// What a node sent: shape, lose, learn, hand on.
+    fn forward_all(&self, port: usize, connection: u64) {
+        let mut bucket = Bucket::new(Instant::now());
+        while let Some(frame) = self.ports[port].tx.next(connection) {
             match self.pass(port, Direction::Tx, &mut bucket, frame.len()) {
                 Some(delay) => self.forward(port, frame, delay),
                 None => self.drop_frame(port),
@@ -260,28 +238,15 @@ impl Switch {
     /// Queues a frame to a port, waiting at most `patience` for room.
     fn push(&self, port: usize, frame: Frame, delay: Duration, patience: Duration) {
         let due = Instant::now() + delay + self.link(port, Direction::Rx).delay;
-        let target = &self.ports[port];
-        let full = |queue: &mut Queue| queue.connected && queue.bytes >= QUEUE_BYTES;
-        let (mut queue, _) = target
-            .changed
-            .wait_timeout_while(lock(&target.queue), patience, full)
-            .unwrap_or_else(PoisonError::into_inner);
-        if !queue.connected || queue.bytes >= QUEUE_BYTES {
-            drop(queue);
-            return self.drop_frame(port);
+        if !self.ports[port].rx.push(frame, due, patience) {
+            self.drop_frame(port);
         }
-        queue.bytes += frame.len();
-        queue.pushed += 1;
-        let number = queue.pushed;
-        queue.frames.push(Reverse(Queued { due, number, frame }));
-        drop(queue);
-        target.changed.notify_all();
     }
 
     /// To the node: each frame when it is due, at the rate of this direction.
     fn write_all(&self, port: usize, connection: u64, mut socket: UnixStream) {
         let mut bucket = Bucket::new(Instant::now());
-        while let Some(frame) = self.next(port, connection) {
+        while let Some(frame) = self.ports[port].rx.next(connection) {
             if self
                 .pass(port, Direction::Rx, &mut bucket, frame.len())
                 .is_none()
@@ -295,38 +260,6 @@ impl Switch {
             self.ports[port]
                 .rx_bytes
                 .fetch_add(frame.len() as u64, Ordering::Relaxed);
-        }
-    }
-
-    /// The next frame that is due, waiting for it; `None` once this connection is past.
-    fn next(&self, port: usize, connection: u64) -> Option<Frame> {
-        let port = &self.ports[port];
-        let mut queue = lock(&port.queue);
-        loop {
-            if queue.connection != connection || !queue.connected {
-                return None;
-            }
-            let wait = match queue.frames.peek() {
-                Some(Reverse(first)) => first.due.saturating_duration_since(Instant::now()),
-                None => Duration::MAX,
-            };
-            if wait.is_zero() {
-                let Reverse(first) = queue.frames.pop()?;
-                queue.bytes -= first.frame.len();
-                drop(queue);
-                port.changed.notify_all();
-                return Some(first.frame);
-            }
-            queue = if wait == Duration::MAX {
-                port.changed
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner)
-            } else {
-                port.changed
-                    .wait_timeout(queue, wait)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-            };
         }
     }
 }
