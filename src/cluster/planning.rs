@@ -109,7 +109,7 @@ fn lay_out(
     sweep: &SweepSettings,
     nodes: usize,
 ) -> Vec<PlannedRound> {
-    let most = (nodes as f64 * sweep.max_load / 2.0).floor().max(1.0) as usize;
+    let most = busiest(nodes, sweep);
     let mut rounds = Vec::new();
     for some in pairs.chunks(most) {
         let there = some.iter().flat_map(|(a, b)| pairs_of(rails, a, b));
@@ -126,6 +126,11 @@ fn lay_out(
         }
     }
     rounds
+}
+
+/// How many pairs of nodes may carry traffic at one time: one at the least.
+fn busiest(nodes: usize, sweep: &SweepSettings) -> usize {
+    (nodes as f64 * sweep.max_load / 2.0).ceil().max(1.0) as usize
 }
 
 fn by_rail(round: PlannedRound) -> impl Iterator<Item = PlannedRound> {
@@ -183,7 +188,8 @@ pub(super) fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
         })
         .collect();
     let can = |from: &NicId, to: &NicId| usable.route(from, to).is_some_and(|route| route.is_ok());
-    next_round(&players, &doubts, setup(settings), &can)
+    let most = busiest(players.len(), &settings.sweep) * 2;
+    next_round(&players, &doubts, setup(settings), most, &can)
 }
 
 fn group_numbers(groups: &[LeafGroup]) -> HashMap<&NodeName, usize> {

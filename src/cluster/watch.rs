@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::conductor::{Limits, versions_differ};
+use super::conductor::Limits;
 use super::fleet::{Fleet, FromNode};
+use super::muster::versions_differ;
 use crate::model::{Event, NodeName};
 use crate::wire::{FromAgent, PROTOCOL, ToAgent};
 

@@ -42,6 +42,8 @@ pub enum NodeState {
 pub struct Node {
     /// How far it has come.
     pub state: NodeState,
+    /// Why it was lost, each time that it was.
+    pub losses: Vec<String>,
     /// What its survey found.
     pub facts: Option<NodeFacts>,
     /// Its samples, where it is watched.
@@ -92,7 +94,9 @@ impl Ledger {
             }
             Event::NodeSurveyed { node, facts } => self.node(node).facts = Some((**facts).clone()),
             Event::NodeLost { node, why } => {
-                self.node(node).state = NodeState::Lost { why: why.clone() }
+                let node = self.node(node);
+                node.losses.push(why.clone());
+                node.state = NodeState::Lost { why: why.clone() };
             }
             Event::NodeWatched { node, layout } => {
                 self.node(node).watch = Some(NodeWatch::new(layout));
@@ -153,6 +157,7 @@ impl Ledger {
         self.probes.retain(|_, probe| probe.was_tried());
         for node in self.nodes.values_mut() {
             node.state = NodeState::Waiting;
+            node.losses.clear();
         }
     }
 
@@ -177,6 +182,7 @@ impl Ledger {
     fn node(&mut self, node: &NodeName) -> &mut Node {
         let new = || Node {
             state: NodeState::Waiting,
+            losses: Vec::new(),
             facts: None,
             watch: None,
         };
