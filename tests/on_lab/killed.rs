@@ -67,7 +67,6 @@ fn cut(bench: &mut Bench, config: &Path, after: Duration, moment: &str) -> Repor
         "{moment}: lines were lost"
     );
     let again = Recorded::read(&record).measured_again();
-    println!("{again:#?}");
     // A suspect is confirmed in up to three rounds, whether the run was cut or not.
     let is_twice = |name: &&String| !name.contains(" for confirm ");
     let twice: Vec<_> = again.iter().filter(is_twice).collect();

@@ -149,12 +149,12 @@ pub(crate) fn in_guest<'a>(
 
 /// What the rails of a node share in each direction, if they do; later faults win.
 pub(crate) fn shared_rate(faults: &[Fault], node: &str) -> Option<Rate> {
-    let of_node = faults.iter().filter(|fault| fault.node == node);
-    let shared = of_node.filter_map(|fault| match fault.harm {
+    let of_node = faults.iter().rev().filter(|fault| fault.node == node);
+    let mut shared = of_node.filter_map(|fault| match fault.harm {
         Harm::Machine(MachineHarm::Shared(rate)) => Some(rate),
         _ => None,
     });
-    shared.last()
+    shared.next()
 }
 
 impl LinkHarm {
