@@ -21,7 +21,7 @@ mod tests;
 
 pub use cluster::{CarrierConfig, Cluster, NodeConfig, Operator, SelectError, SshConfig};
 pub use problem::{ConfigErrors, Problem};
-pub use scenario::{Fault, Generation, Outliers, Place, Scenario};
+pub use scenario::{Ecmp, Fault, Generation, Outliers, Place, Scenario, Uplink};
 
 /// The built-in defaults, commented: the only place where a default value of the file stands.
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");
