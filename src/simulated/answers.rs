@@ -2,7 +2,7 @@
 
 use crate::config::Scenario;
 use crate::model::{
-    CpuUse, Endpoint, Fact, Gbps, Gid, LocalPort, Measurement, ProbeId, ProbeSpec, ProbeStage,
+    CpuUse, Endpoint, Fact, Gbps, Gid, Measurement, ProbeId, ProbeSpec, ProbeStage,
     QueuePairAddress, RemoteMemory, Verification,
 };
 use crate::wire::{FromAgent, PROTOCOL};
@@ -24,10 +24,10 @@ pub(super) fn failed(probe: ProbeId, stage: ProbeStage, why: String) -> FromAgen
     FromAgent::ProbeFailed { probe, stage, why }
 }
 
-/// The rail of the NIC that a probe is to use.
-pub(super) fn rail(at: &LocalPort, rails: u16) -> Option<u16> {
-    let rail = at.device.strip_prefix("mlx5_")?.parse().ok()?;
-    let there = rail < rails && at.port == 1 && at.device == Scenario::device(rail);
+/// The rail of a NIC.
+pub(super) fn rail(device: &str, port: u8, rails: u16) -> Option<u16> {
+    let rail = device.strip_prefix("mlx5_")?.parse().ok()?;
+    let there = rail < rails && port == 1 && device == Scenario::device(rail);
     there.then_some(rail)
 }
 

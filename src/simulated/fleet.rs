@@ -10,7 +10,7 @@ use super::rates::Rates;
 use super::server::{self, Servers};
 use crate::cluster::{Fleet, FromNode};
 use crate::config::{Fault, Scenario};
-use crate::model::{LocalPort, NodeName, ProbeId, ProbeSpec, ProbeStage, Role};
+use crate::model::{Gbps, LocalPort, NicId, NodeName, Pair, ProbeId, ProbeSpec, ProbeStage, Role};
 use crate::wire::{FromAgent, ToAgent};
 
 /// How often a node says that it lives, in simulated time.
@@ -32,7 +32,6 @@ enum Fate {
 struct Node {
     /// In the scenario; `None` where that has no node of this name.
     number: Option<u16>,
-    fate: Fate,
     gone: bool,
 }
 
@@ -72,6 +71,8 @@ pub struct SimulatedFleet {
     mtu: u32,
     /// Nodes with another MTU.
     mtus: HashMap<u16, u32>,
+    /// Nodes that do not answer to the end.
+    fates: HashMap<u16, Fate>,
     silent: f64,
     seed: u64,
     inbox: VecDeque<(usize, FromNode)>,
@@ -89,15 +90,9 @@ pub struct SimulatedFleet {
 impl SimulatedFleet {
     /// The nodes of a scenario in the order of `names`, as a run's settings list them.
     pub fn new(scenario: &Scenario, names: &[NodeName], seed: u64) -> Self {
-        let fates = fates(scenario);
-        let node = |name: &NodeName| {
-            let number = scenario.number(name);
-            let fate = |number| fates.get(&number).copied().unwrap_or(Fate::Well);
-            Node {
-                number,
-                fate: number.map_or(Fate::LostIn(0), fate),
-                gone: false,
-            }
+        let node = |name: &NodeName| Node {
+            number: scenario.number(name),
+            gone: false,
         };
         let now = Instant::now();
         let mut fleet = Self {
@@ -107,6 +102,7 @@ impl SimulatedFleet {
             rails: scenario.rails,
             mtu: scenario.mtu,
             mtus: mtus(scenario),
+            fates: fates(scenario),
             silent: scenario.silent,
             seed,
             inbox: VecDeque::new(),
@@ -130,15 +126,20 @@ impl SimulatedFleet {
         self.inbox.push_back((node, FromNode::Said(message)));
     }
 
+    fn fate(&self, number: Option<u16>) -> Fate {
+        let fate = |number| self.fates.get(&number).copied().unwrap_or(Fate::Well);
+        number.map_or(Fate::LostIn(0), fate)
+    }
+
     /// Whether a node still answers. One that is lost says so once, by its connection.
     fn answers(&mut self, node: usize) -> bool {
         let round = self.round;
-        let Some(found) = self.nodes.get_mut(node) else {
+        let Some(found) = self.nodes.get(node) else {
             return false;
         };
-        match found.fate {
+        match self.fate(found.number) {
             Fate::LostIn(at) if round >= at => {
-                if !std::mem::replace(&mut found.gone, true) {
+                if !std::mem::replace(&mut self.nodes[node].gone, true) {
                     let why = match at {
                         0 => "connection refused",
                         _ => "the connection broke",
@@ -150,6 +151,45 @@ impl SimulatedFleet {
             Fate::SilentFrom(at) => round < at,
             _ => true,
         }
+    }
+
+    /// What the probes of one round reach, without a conductor: to compare schedules by. `None` where
+    /// one fails, or is between NICs that there are not.
+    pub fn round(&mut self, spec: &ProbeSpec, pairs: &[Pair]) -> Vec<Option<Gbps>> {
+        self.round += 1;
+        let flow = |pair: &Pair| self.flow(spec, pair);
+        let flows: Vec<Option<Flow>> = pairs.iter().map(flow).collect();
+        let load = self.rates.load(flows.iter().flatten().copied());
+        let reaches = |flow: Option<Flow>| self.reaches(&flow?, &load);
+        flows.into_iter().map(reaches).collect()
+    }
+
+    fn flow(&self, spec: &ProbeSpec, pair: &Pair) -> Option<Flow> {
+        let end = |nic: &NicId| {
+            let node = self.servers.number(&nic.node)?;
+            let answers = match self.fate(Some(node)) {
+                Fate::LostIn(at) | Fate::SilentFrom(at) => self.round < at,
+                Fate::Well => !self.is_silent(node),
+            };
+            let rail = rail(&nic.device, nic.port, self.rails)?;
+            answers.then_some((Nic { node, rail }, self.mtu_of(node)))
+        };
+        let probe = Probe {
+            spec: spec.clone(),
+            ends: [end(&pair.from), end(&pair.to)],
+        };
+        probe.flow()
+    }
+
+    fn mtu_of(&self, node: u16) -> u32 {
+        self.mtus.get(&node).copied().unwrap_or(self.mtu)
+    }
+
+    /// What the next probe between two NICs reaches beside others.
+    fn reaches(&mut self, flow: &Flow, load: &Load) -> Option<Gbps> {
+        let attempt = self.attempts.entry((flow.from, flow.to)).or_default();
+        *attempt += 1;
+        self.rates.of(flow, load, *attempt)
     }
 
     /// All ends of a round are told to prepare before any is told something else.
@@ -176,7 +216,7 @@ impl SimulatedFleet {
             port,
         } = message;
         let refuse = |why| failed(probe, ProbeStage::Prepare, why);
-        let Some(rail) = rail(port, self.rails) else {
+        let Some(rail) = rail(&port.device, port.port, self.rails) else {
             return refuse(format!("there is no {}", port.device));
         };
         if self.is_silent(node) {
@@ -184,7 +224,7 @@ impl SimulatedFleet {
             return refuse("no answer to prepare within the time allowed".to_owned());
         }
         let nic = Nic { node, rail };
-        let mtu = self.mtus.get(&node).copied().unwrap_or(self.mtu);
+        let mtu = self.mtu_of(node);
         let is = PortIs {
             lid: self.servers.lid(nic),
             gid: server::gid(nic),

@@ -109,6 +109,24 @@ pub(super) fn narrow(functions: &mut [PciFunction], rail: u16, lanes: u8) {
     }
 }
 
+/// Puts the NICs and GPUs of these rails below the switch of the first of them.
+pub(super) fn share(functions: &mut Vec<PciFunction>, rails: &[u16]) {
+    let Some((first, others)) = rails.split_first() else {
+        return;
+    };
+    let upper = |rail: u16| at(bus(rail) + 1, 0);
+    for rail in others {
+        let above = [at(bus(*rail), 1), upper(*rail)];
+        functions.retain(|function| !above.contains(&function.address));
+        for function in functions.iter_mut().filter(|f| f.root == root(bus(*rail))) {
+            function.root = root(bus(*first));
+            if function.parent.as_ref() == Some(&above[1]) {
+                function.parent = Some(upper(*first));
+            }
+        }
+    }
+}
+
 /// What a link of so many lanes lets a NIC of a generation send, and receive.
 pub(super) fn carries(generation: Generation, lanes: u8) -> [Gbps; 2] {
     let mut tree = tree(generation, 1);
@@ -117,6 +135,11 @@ pub(super) fn carries(generation: Generation, lanes: u8) -> [Gbps; 2] {
         Ok(limit) => [limit.send, limit.receive],
         Err(_) => [Gbps(f64::INFINITY); 2],
     }
+}
+
+/// The root bus of a branch, by its number.
+fn root(bus: u16) -> Fact<String> {
+    Fact::known(format!("pci0000:{bus:02x}"), "/sys/devices")
 }
 
 fn link(speed: LinkSpeed, lanes: u8) -> PcieLink {
@@ -173,7 +196,7 @@ impl Seat {
             address: self.address,
             role,
             parent: self.parent,
-            root: Fact::known(format!("pci0000:{:02x}", self.root), "/sys/devices"),
+            root: root(self.root),
             vendor: Fact::known(vendor, "vendor"),
             device: Fact::known(device, "device"),
             driver: Fact::known(driver.to_owned(), "driver"),

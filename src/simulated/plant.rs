@@ -172,7 +172,8 @@ fn free(
     if takes > rails || (kind == FaultKind::SlowPath && nodes < 2) {
         return None;
     }
-    let places = rails - takes + 1;
+    // Neighbours are NICs 0 and 1, 2 and 3, …: those that a board has below one switch.
+    let places = rails / takes;
     let (first, rail) = (chance.below(nodes), chance.below(places));
     let fits = |at: &Nic| {
         let mut mine = at.rail..at.rail + takes;
@@ -183,7 +184,7 @@ fn free(
         let node = node(n);
         (0..places).map(move |r| Nic {
             node,
-            rail: (rail + r) % places,
+            rail: (rail + r) % places * takes,
         })
     });
     all.find(fits)

@@ -283,3 +283,28 @@ fn the_largest_cluster_is_there_at_once() {
             .all(|d| *d.ports[0].lid.value().unwrap() <= 0xbfff)
     );
 }
+
+#[test]
+fn nics_that_share_a_switch_share_a_root_port_in_the_survey() {
+    let text = "[[shared_switch]]\nnode = \"node003\"\nrails = [1, 2, 3]\nratio = 0.5";
+    let mut rounds = rounds(text);
+    while rounds.fleet.next(Duration::ZERO).is_some() {}
+    rounds.fleet.send(2, &ToAgent::Survey);
+    let Some((_, FromNode::Said(FromAgent::Facts { facts }))) = rounds.fleet.next(Duration::ZERO)
+    else {
+        panic!("no facts");
+    };
+    let tree = facts.pcie.value().unwrap();
+    let above = |rail: usize| {
+        let nic = facts.rdma.value().unwrap()[rail].pci.value().unwrap();
+        let chain = tree.chain(nic);
+        assert_eq!(chain.len(), 4, "rail {rail}");
+        let top = chain[3];
+        (top.address.clone(), top.root.clone())
+    };
+    assert_ne!(above(0), above(1));
+    assert_eq!([above(1), above(2)], [above(2), above(3)]);
+    // Nothing is left without what it hangs from.
+    let parents = tree.functions.iter().filter_map(|f| f.parent.as_ref());
+    parents.for_each(|parent| assert!(tree.function(parent).is_some(), "{parent}"));
+}

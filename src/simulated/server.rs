@@ -8,8 +8,8 @@ use super::pcie;
 use crate::config::{Fault, Generation, Scenario};
 use crate::model::{
     Access, Bytes, Fact, FrequencyScaling, Gbps, Gid, GidEntry, GidType, GpuDirectFacts, GpuFacts,
-    HostFacts, Identity, KernelModule, Lanes, LinkLayer, MemlockLimit, NodeFacts, NodeType,
-    NumaNode, NvidiaDriver, NvidiaGpu, Nvml, NvmlGpu, PciAddress, PciFunction, PcieTree,
+    HostFacts, Identity, KernelModule, Lanes, LinkLayer, MemlockLimit, NodeFacts, NodeName,
+    NodeType, NumaNode, NvidiaDriver, NvidiaGpu, Nvml, NvmlGpu, PciAddress, PciFunction, PcieTree,
     PeerClient, Port, PortState, RdmaDevice, Subnet, VerbsNode,
 };
 
@@ -59,6 +59,11 @@ impl Servers {
     fn model(&mut self, generation: Generation) {
         let model = || model(&self.scenario, generation);
         self.models.entry(generation).or_insert_with(model);
+    }
+
+    /// The number of a node.
+    pub(super) fn number(&self, node: &NodeName) -> Option<u16> {
+        self.scenario.number(node)
     }
 
     /// What a survey of a node finds.
@@ -160,6 +165,11 @@ fn plant(facts: &mut NodeFacts, fault: &Fault) {
         Fault::NarrowPcie { nic, width } => {
             if let Fact::Known { value, .. } = &mut facts.pcie {
                 pcie::narrow(&mut value.functions, nic.rail, *width);
+            }
+        }
+        Fault::SharedSwitch { rails, .. } => {
+            if let Fact::Known { value, .. } = &mut facts.pcie {
+                pcie::share(&mut value.functions, rails);
             }
         }
         Fault::PortDown { nic } => {
