@@ -19,7 +19,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plan", &["model"]),
     ("ledger", &["model"]),
     ("topology", &["model"]),
-    ("judge", &["model", "ledger", "topology"]),
+    ("judge", &["model", "plan", "ledger", "topology"]),
     ("cli", &["model"]),
     // Hands.
     ("verbs", &["model"]),

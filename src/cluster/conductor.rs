@@ -10,9 +10,10 @@ use super::round::{Action, Round, Seat};
 use crate::judge::wider;
 use crate::ledger::Ledger;
 use crate::model::{
-    Event, NodeName, Outcome, Pair, PlannedPair, ProbeId, Purpose, RunEnd, RunSettings, SCHEMA,
+    Event, MemoryKind, NodeName, Outcome, Pair, PlannedPair, ProbeId, ProbeSpec, Purpose, RunEnd,
+    RunSettings, SCHEMA,
 };
-use crate::plan::{PlannedRound, pack};
+use crate::plan::{PlannedRound, Probes};
 use crate::wire::{FromAgent, PROTOCOL, ToAgent};
 
 /// How long the conductor waits for things that have no deadline of their own.
@@ -68,13 +69,12 @@ pub struct Conductor<'a, F, E> {
     stop: &'a AtomicBool,
     next_probe: u64,
     next_round: u32,
-    /// Whether pairs are measured that were measured before.
-    retesting: bool,
+    /// When deadlines were looked at last.
+    looked: Instant,
 }
 
-/// How often a pair that is low, or failed though both nodes answer, is measured again. A healthy link
-/// that is slowed by chance now and then is hardly so three times in a row.
-const RETESTS: usize = 2;
+/// How often a round is played that follows up on the pattern.
+const TIMES: usize = 2;
 
 /// How often deadlines are looked at.
 const TICK: Duration = Duration::from_millis(200);
@@ -115,7 +115,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             stop,
             next_probe: 0,
             next_round: 0,
-            retesting: false,
+            looked: now,
         }
     }
 
@@ -127,7 +127,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         self
     }
 
-    /// Runs to the end: every pair on every rail in both directions, then the doubtful ones again.
+    /// Runs to the end: the pairs of the pattern, then whatever is left in doubt.
     ///
     /// # Errors
     /// [`ConductError::Emit`] with the first error of `emit`. Whatever happens to nodes is no error
@@ -142,11 +142,12 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         self.tell(self.first())?;
         self.gather()?;
         let rounds = self.plan()?;
-        self.play(rounds)?;
-        self.retesting = true;
-        for time in 1..=RETESTS {
-            self.play(pack(planning::doubtful(&self.ledger, time)))?;
+        for pairs in rounds {
+            let round = self.begin_round();
+            let of_pattern = |pair| (pair, Purpose::Pattern);
+            self.play(round, pairs.into_iter().map(of_pattern).collect())?;
         }
+        self.follow_up()?;
         let end = if self.stopped() {
             RunEnd::Interrupted
         } else {
@@ -183,7 +184,11 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             if let Some((node, news)) = self.fleet.next(TICK) {
                 self.admit(node, news)?;
             }
-            self.lose_the_silent(&mut |_| {})?;
+            let now = self.fleet.now();
+            if now.duration_since(self.looked) >= TICK {
+                self.looked = now;
+                self.lose_the_silent(&mut |_| {})?;
+            }
         }
         Ok(())
     }
@@ -272,9 +277,9 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
 
     /// Lays out the rounds of what was not tried yet; pairs that have no route are said to be skipped.
     fn plan(&mut self) -> Result<Vec<PlannedRound>, ConductError<E>> {
-        let nics = planning::rail_nics(&self.ledger, &self.settings.rails);
+        let nics = planning::rail_nics(&self.ledger, &self.settings);
         self.tell(Event::RailsResolved { nics: nics.clone() })?;
-        let plan = planning::rounds(&self.ledger, &nics, self.settings.seed);
+        let plan = planning::rounds(&self.ledger, &nics, &self.settings);
         for (pair, why) in plan.skipped {
             self.skip(pair, why)?;
         }
@@ -291,36 +296,71 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         })
     }
 
-    fn play(&mut self, rounds: Vec<PlannedRound>) -> Step<E> {
-        for pairs in rounds {
-            let planned = self.announce(pairs)?;
-            let seats = self.seat(planned)?;
-            self.play_round(seats)?;
+    /// Confirms what is suspected and takes apart what is confirmed. Each such round is played twice and
+    /// the better counts: something may come in between once.
+    fn follow_up(&mut self) -> Step<E> {
+        while !self.stopped() {
+            let probes = planning::follow_up(&self.ledger, &self.settings);
+            if probes.is_empty() {
+                return Ok(());
+            }
+            let round = self.begin_round();
+            for _ in 0..TIMES {
+                if !self.stopped() {
+                    self.play(round, probes.clone())?;
+                }
+            }
         }
         Ok(())
     }
 
-    fn announce(&mut self, pairs: PlannedRound) -> Result<Vec<PlannedPair>, ConductError<E>> {
+    fn begin_round(&mut self) -> u32 {
+        let round = self.next_round;
+        self.next_round = self.next_round.saturating_add(1);
+        round
+    }
+
+    fn play(&mut self, round: u32, probes: Probes) -> Step<E> {
+        let planned = self.announce(round, probes)?;
+        let seats = self.seat(planned)?;
+        self.play_round(seats)
+    }
+
+    fn announce(
+        &mut self,
+        round: u32,
+        probes: Probes,
+    ) -> Result<Vec<PlannedPair>, ConductError<E>> {
         let mut planned = Vec::new();
-        for pair in pairs {
+        for (pair, purpose) in probes {
             if let Ok(route) = planning::route_of(&self.ledger, &pair) {
                 planned.push(PlannedPair {
                     probe: ProbeId(self.next_probe),
-                    spec: self.retesting.then(|| wider(&self.ledger, &pair)).flatten(),
+                    spec: self.spec(&pair, purpose),
                     pair,
                     route,
-                    purpose: Purpose::Pattern,
+                    purpose,
                 });
                 self.next_probe = self.next_probe.saturating_add(1);
             }
         }
-        let round = self.next_round;
-        self.next_round = self.next_round.saturating_add(1);
         self.tell(Event::RoundPlanned {
             round,
             pairs: planned.clone(),
         })?;
         Ok(planned)
+    }
+
+    /// What a probe does, where that is not what the settings say.
+    fn spec(&self, pair: &Pair, purpose: Purpose) -> Option<ProbeSpec> {
+        match purpose {
+            Purpose::Wide => wider(&self.ledger, pair),
+            Purpose::HostMemory => Some(ProbeSpec {
+                memory: MemoryKind::Host,
+                ..self.settings.probe.clone()
+            }),
+            _ => None,
+        }
     }
 
     /// The probes of a round whose nodes are both there; the others end here, not run.
@@ -378,8 +418,11 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
                 self.during(&mut round, node, news)?;
             }
             let now = self.fleet.now();
-            self.lose_the_silent(&mut |node| round.lost(node, now))?;
-            round.tick(now);
+            if now.duration_since(self.looked) >= TICK {
+                self.looked = now;
+                self.lose_the_silent(&mut |node| round.lost(node, now))?;
+                round.tick(now);
+            }
         }
     }
 

@@ -1,12 +1,18 @@
 //! What a run has still to probe, from all that is known of it: a run that was resumed is planned as
 //! one that was never cut off, less what was tried.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::judge::retests;
+use crate::judge::{Standings, setup, standings};
 use crate::ledger::{Ledger, NodeState};
-use crate::model::{NicId, NodeFacts, NodeName, Pair, Port, Rail, RailNic, RailRule, Role, Route};
-use crate::plan::{NoRoute, PlannedRound, all_pairs, in_use, resolve_rails, route};
+use crate::model::{
+    LeafGroup, NicId, NodeFacts, NodeName, NodeStanding, Pair, Pattern, Port, Rail, RailNic, Role,
+    Route, RunSettings, SweepSettings,
+};
+use crate::plan::{
+    NoRoute, PlannedRound, Player, Probes, circle, in_use, next_round, resolve_rails, route,
+    shuffled,
+};
 
 /// Rounds to play, and pairs that belong to none.
 pub(super) struct Plan {
@@ -19,69 +25,221 @@ pub(super) struct Plan {
 type Rails = HashMap<NodeName, Vec<(Rail, NicId)>>;
 
 /// Matches the NICs of all nodes that are there to rails.
-pub(super) fn rail_nics(ledger: &Ledger, rule: &RailRule) -> Vec<RailNic> {
+pub(super) fn rail_nics(ledger: &Ledger, settings: &RunSettings) -> Vec<RailNic> {
     let surveyed: Vec<(NodeName, &NodeFacts)> = ledger
         .nodes()
         .filter(|(_, node)| matches!(node.state, NodeState::Connected { .. }))
         .filter_map(|(name, node)| Some((name.clone(), node.facts.as_ref()?)))
         .collect();
-    resolve_rails(rule, &surveyed)
+    let mut nics = resolve_rails(&settings.rails, &surveyed);
+    let only = &settings.sweep.only_rails;
+    nics.retain(|entry| only.is_empty() || only.contains(&entry.rail));
+    nics
 }
 
-/// Every pair of these NICs that was not tried yet, in the rounds that the seed gives.
-pub(super) fn rounds(ledger: &Ledger, nics: &[RailNic], seed: u64) -> Plan {
+/// The pairs of the run's pattern that were not tried yet, in the rounds that the seed gives.
+pub(super) fn rounds(ledger: &Ledger, nics: &[RailNic], settings: &RunSettings) -> Plan {
     let mut rails = Rails::new();
     for entry in nics {
         if let Some(nic) = entry.nic.value() {
-            rails
-                .entry(entry.node.clone())
-                .or_default()
-                .push((entry.rail, nic.clone()));
+            let mine = rails.entry(entry.node.clone()).or_default();
+            mine.push((entry.rail, nic.clone()));
         }
     }
     let nodes: Vec<NodeName> = rails.keys().cloned().collect();
-    let tries = tries(ledger);
+    let tried = tried(ledger);
+    let usable = Usable::of(ledger);
     let mut skipped = Vec::new();
-    let mut rounds = all_pairs(&nodes, seed, &|from, to| pairs(&rails, from, to));
-    for round in &mut rounds {
-        round.retain(|pair| !tries.contains_key(pair));
-        round.retain(|pair| match in_the_way(ledger, pair) {
-            None => true,
-            Some(why) => {
-                skipped.push((pair.clone(), why));
-                false
-            }
-        });
+    let mut rounds = Vec::new();
+    for round in node_pairs(&nodes, settings) {
+        for mut round in lay_out(&rails, &round, &settings.sweep, nodes.len()) {
+            round.retain(|pair| !tried.contains(pair));
+            round.retain(|pair| match usable.in_the_way(pair) {
+                None => true,
+                Some(why) => {
+                    skipped.push((pair.clone(), why));
+                    false
+                }
+            });
+            rounds.push(round);
+        }
     }
     rounds.retain(|round| !round.is_empty());
     Plan { rounds, skipped }
 }
 
-/// Why a pair cannot be probed, or would disturb somebody's work.
-fn in_the_way(ledger: &Ledger, pair: &Pair) -> Option<String> {
-    let force = ledger.settings().is_some_and(|settings| settings.force);
-    let used = |nic: &NicId| in_use(ledger.get_node(&nic.node)?.facts.as_ref()?, nic);
-    let mut ends = [&pair.from, &pair.to].into_iter();
-    let in_use = (!force).then(|| ends.find_map(used)).flatten();
-    in_use.or_else(|| route_of(ledger, pair).err())
+/// Two nodes that are measured with each other.
+type NodePair = (NodeName, NodeName);
+
+/// The rounds of a pattern, of nodes.
+fn node_pairs(nodes: &[NodeName], settings: &RunSettings) -> Vec<Vec<NodePair>> {
+    let sweep = &settings.sweep;
+    let seats = nodes.len().next_multiple_of(2);
+    let all = seats.saturating_sub(1);
+    let few = |rounds: usize| if seats <= FEW { all } else { rounds.min(all) };
+    let count = match &sweep.pattern {
+        Pattern::Adaptive => few(sweep.matchings as usize),
+        Pattern::Quick => few(1),
+        _ => all,
+    };
+    let order = shuffled(nodes, settings.seed);
+    let round = |round: usize| {
+        let partner = |seat: usize| (seat, circle(seats, round, seat));
+        let met = (0..seats)
+            .map(partner)
+            .filter(|(seat, partner)| seat < partner);
+        let pair = |(a, b): (usize, usize)| Some((order.get(a)?.clone(), order.get(b)?.clone()));
+        met.filter_map(pair).collect()
+    };
+    (0..count).map(round).collect()
 }
 
-/// Pairs to be measured again for the `time`-th time, from 1, less those that were before the run
-/// was cut off.
-pub(super) fn doubtful(ledger: &Ledger, time: usize) -> Vec<Pair> {
-    let tries = tries(ledger);
-    let mut doubtful = retests(ledger);
-    doubtful.retain(|pair| tries.get(pair).is_some_and(|tries| *tries <= time));
-    doubtful
+/// Up to so many nodes all meet each other: a few rounds are all that there are.
+const FEW: usize = 4;
+
+/// One round of nodes as rounds of NICs: both directions at once or one after the other, all rails
+/// together or one by one, and no more nodes at one time than may carry traffic.
+fn lay_out(
+    rails: &Rails,
+    pairs: &[NodePair],
+    sweep: &SweepSettings,
+    nodes: usize,
+) -> Vec<PlannedRound> {
+    let most = (nodes as f64 * sweep.max_load / 2.0).floor().max(1.0) as usize;
+    let mut rounds = Vec::new();
+    for some in pairs.chunks(most) {
+        let there = some.iter().flat_map(|(a, b)| pairs_of(rails, a, b));
+        let back = some.iter().flat_map(|(a, b)| pairs_of(rails, b, a));
+        let directions: Vec<PlannedRound> = match sweep.both_ways {
+            true => vec![there.chain(back).collect()],
+            false => vec![there.collect(), back.collect()],
+        };
+        for round in directions {
+            match sweep.rails_together {
+                true => rounds.push(round),
+                false => rounds.extend(by_rail(round)),
+            }
+        }
+    }
+    rounds
 }
 
-/// How often each pair was tried that was tried at all.
-fn tries(ledger: &Ledger) -> HashMap<Pair, usize> {
-    let pairs = ledger.pairs();
-    let tries = pairs
+fn by_rail(round: PlannedRound) -> impl Iterator<Item = PlannedRound> {
+    let mut rails: BTreeMap<Rail, PlannedRound> = BTreeMap::new();
+    for pair in round {
+        rails.entry(pair.rail).or_default().push(pair);
+    }
+    rails.into_values()
+}
+
+/// The pairs, one for each rail that both nodes have, from one node to another.
+fn pairs_of(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
+    let (Some(mine), Some(theirs)) = (rails.get(from), rails.get(to)) else {
+        return Vec::new();
+    };
+    let pair = |(rail, nic): &(Rail, NicId)| {
+        let (_, other) = theirs.iter().find(|(other, _)| other == rail)?;
+        Some(Pair {
+            from: nic.clone(),
+            to: other.clone(),
+            rail: *rail,
+        })
+    };
+    mine.iter().filter_map(pair).collect()
+}
+
+/// What is to be measured next, where the pattern leaves something in doubt.
+pub(super) fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
+    let Standings { mut nodes, doubts } = standings(ledger);
+    let usable = Usable::of(ledger);
+    for node in &mut nodes {
+        node.nics.retain(|nic| usable.why_not(&nic.nic).is_none());
+    }
+    let groups = group_numbers(&settings.sweep.groups);
+    let player = |node: &NodeStanding| {
+        let state = ledger.get_node(&node.node).map(|node| &node.state);
+        (
+            groups.get(&node.node).copied().unwrap_or(groups.len()),
+            matches!(state, Some(NodeState::Connected { .. })),
+        )
+    };
+    let players: Vec<Player<'_>> = nodes
         .iter()
-        .map(|summary| (summary.pair.clone(), summary.tries()));
-    tries.filter(|(_, tries)| *tries > 0).collect()
+        .map(|node| {
+            let (group, is_there) = player(node);
+            Player {
+                node,
+                group,
+                is_there,
+            }
+        })
+        .collect();
+    let can = |from: &NicId, to: &NicId| usable.route(from, to).is_some_and(|route| route.is_ok());
+    next_round(&players, &doubts, setup(settings), &can)
+}
+
+fn group_numbers(groups: &[LeafGroup]) -> HashMap<&NodeName, usize> {
+    let mut numbers = HashMap::new();
+    for (number, group) in groups.iter().enumerate() {
+        for node in &group.nodes {
+            numbers.entry(node).or_insert(number);
+        }
+    }
+    numbers
+}
+
+/// The ports of a run's NICs, and why some are left alone.
+struct Usable<'a> {
+    ports: HashMap<&'a NicId, (&'a Port, Option<String>)>,
+}
+
+impl<'a> Usable<'a> {
+    fn of(ledger: &'a Ledger) -> Self {
+        let force = ledger.settings().is_some_and(|settings| settings.force);
+        let nics = ledger.rail_nics().filter_map(|(_, _, nic)| nic.value());
+        let looked_up = nics.filter_map(|nic| {
+            let facts = ledger.get_node(&nic.node)?.facts.as_ref()?;
+            let why = (!force).then(|| in_use(facts, nic)).flatten();
+            Some((nic, (port(ledger, nic)?, why)))
+        });
+        Self {
+            ports: looked_up.collect(),
+        }
+    }
+
+    fn route(&self, from: &NicId, to: &NicId) -> Option<Result<Route, NoRoute>> {
+        let ((from, _), (to, _)) = (self.ports.get(from)?, self.ports.get(to)?);
+        Some(route(from, to))
+    }
+
+    /// Why a NIC cannot be probed whoever its partner is, or would disturb somebody's work.
+    fn why_not(&self, nic: &NicId) -> Option<String> {
+        let Some((port, in_use)) = self.ports.get(nic) else {
+            return Some(format!("{nic}: its port was not surveyed"));
+        };
+        in_use.clone().or_else(|| match route(port, port) {
+            Err(NoRoute::PortNotActive { state, .. }) => Some(format!("its port is {state}")),
+            _ => None,
+        })
+    }
+
+    /// Why a pair cannot be probed, or would disturb somebody's work.
+    fn in_the_way(&self, pair: &Pair) -> Option<String> {
+        let in_use = |nic: &NicId| self.ports.get(nic)?.1.clone();
+        in_use(&pair.from).or_else(|| in_use(&pair.to)).or_else(|| {
+            match self.route(&pair.from, &pair.to) {
+                None => Some(format!("{pair}: a port was not surveyed")),
+                Some(route) => route.err().map(|why| no_route(pair, &why)),
+            }
+        })
+    }
+}
+
+/// The pairs that were tried in the pattern.
+fn tried(ledger: &Ledger) -> HashSet<Pair> {
+    let tried = ledger.probes().filter(|probe| probe.was_tried());
+    let of_pattern = tried.filter(|probe| probe.planned.purpose.is_pattern());
+    of_pattern.map(|probe| probe.planned.pair.clone()).collect()
 }
 
 /// The addresses that a pair uses, or why there are none.
@@ -95,22 +253,6 @@ pub(super) fn route_of(ledger: &Ledger, pair: &Pair) -> Result<Route, String> {
 fn port<'a>(ledger: &'a Ledger, nic: &NicId) -> Option<&'a Port> {
     let ports = &ledger.device(nic)?.ports;
     ports.iter().find(|port| port.number == nic.port)
-}
-
-/// The pairs, one for each rail that both nodes have, from one node to another.
-fn pairs(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
-    let (Some(mine), Some(theirs)) = (rails.get(from), rails.get(to)) else {
-        return Vec::new();
-    };
-    let pair = |(rail, nic): &(Rail, NicId)| {
-        let (_, other) = theirs.iter().find(|(other, _)| other == rail)?;
-        Some(Pair {
-            from: nic.clone(),
-            to: other.clone(),
-            rail: *rail,
-        })
-    };
-    mine.iter().filter_map(pair).collect()
 }
 
 /// A port that is down is named, not each of the pairs that miss it: they all miss it for one reason.

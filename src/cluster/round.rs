@@ -1,6 +1,7 @@
 //! One round as a state machine: Prepare at both ends, cross the endpoints, Run all at once, Verify,
 //! Release. Pure: messages and time come in, messages and events come out.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::model::{
@@ -65,6 +66,13 @@ pub(super) struct Round {
     spec: ProbeSpec,
     compare_clocks: bool,
     probes: Vec<Live>,
+    places: HashMap<ProbeId, usize>,
+    /// Probes that have not come to their connection yet.
+    waiting: usize,
+    /// Probes that have ended and let go.
+    over: usize,
+    /// Whether data moves.
+    has_begun: bool,
     out: Vec<Action>,
 }
 
@@ -83,10 +91,18 @@ impl Round {
             step: Step::Prepare([None, None]),
             deadline: now + STEP,
         };
+        let probes: Vec<Live> = seats.into_iter().map(live).collect();
+        let places = probes.iter().enumerate();
         let mut round = Self {
             spec: spec.clone(),
             compare_clocks,
-            probes: seats.into_iter().map(live).collect(),
+            places: places
+                .map(|(at, live)| (live.seat.planned.probe, at))
+                .collect(),
+            waiting: probes.len(),
+            over: 0,
+            has_begun: false,
+            probes,
             out: Vec::new(),
         };
         for probe in &round.probes {
@@ -107,19 +123,28 @@ impl Round {
 
     /// Whether every probe has ended and let go.
     pub(super) fn is_over(&self) -> bool {
-        self.probes
-            .iter()
-            .all(|probe| matches!(probe.step, Step::Over))
+        self.over == self.probes.len()
+    }
+
+    /// Takes a probe to its next step; gives the one before.
+    fn set(&mut self, at: usize, step: Step) -> Step {
+        let before = std::mem::replace(&mut self.probes[at].step, step);
+        let now = &self.probes[at].step;
+        let count = |step: &Step| match step {
+            Step::Prepare(_) | Step::Connect(_) => (1, 0),
+            Step::Over => (0, 1),
+            _ => (0, 0),
+        };
+        let ((waiting, over), (waits, is_over)) = (count(&before), count(now));
+        self.waiting = self.waiting + waits - waiting;
+        self.over = self.over + is_over - over;
+        before
     }
 
     /// Takes in what a node's agent said. Answers that do not fit are late ones, and are dropped.
     pub(super) fn heard(&mut self, node: usize, message: FromAgent, now: Instant) {
         let Some(id) = probe_of(&message) else { return };
-        let Some(at) = self
-            .probes
-            .iter()
-            .position(|probe| probe.seat.planned.probe == id)
-        else {
+        let Some(at) = self.places.get(&id).copied() else {
             return;
         };
         for role in [Role::Initiator, Role::Target] {
@@ -143,9 +168,9 @@ impl Round {
             (Step::Connect(connected), FromAgent::Connected { .. }) => {
                 connected[end] = true;
                 if *connected == [true, true] {
-                    probe.step = Step::Ready;
                     // Waits for the slowest of the round, whose own deadlines bound it.
                     probe.deadline = now + 4 * STEP + spec_duration;
+                    self.set(at, Step::Ready);
                 }
             }
             (Step::Run(since), FromAgent::Done { measurement, .. }) if role == Role::Initiator => {
@@ -196,16 +221,16 @@ impl Round {
             .push(Action::Send(probe.seat.initiator, connect(target)));
         self.out
             .push(Action::Send(probe.seat.target, connect(initiator)));
-        probe.step = Step::Connect([false, false]);
         probe.deadline = now + STEP;
+        self.set(at, Step::Connect([false, false]));
     }
 
     /// All rails and pairs of a round load the fabric together, so none starts before the others.
     fn start_when_all_are_ready(&mut self, now: Instant) {
-        let waiting = |probe: &Live| matches!(probe.step, Step::Prepare(_) | Step::Connect(_));
-        if self.probes.iter().any(waiting) {
+        if self.waiting > 0 || self.has_begun {
             return;
         }
+        self.has_begun = true;
         let run = Duration::from_millis(u64::from(self.spec.duration_ms)) + STEP;
         for probe in self
             .probes
@@ -238,13 +263,13 @@ impl Round {
             probe.seat.target,
             ToAgent::Verify { probe: id },
         ));
-        probe.step = Step::Verify(measurement);
         probe.deadline = now + STEP;
+        self.set(at, Step::Verify(measurement));
     }
 
     fn failed(&mut self, at: usize, role: Role, stage: ProbeStage, why: String, now: Instant) {
         let node = nic(&self.probes[at].seat, role).node.clone();
-        let outcome = match std::mem::replace(&mut self.probes[at].step, Step::Over) {
+        let outcome = match self.set(at, Step::Over) {
             // Data moved; only the look at it afterwards went wrong.
             Step::Verify(measurement) => Outcome::Measured {
                 measurement,
@@ -268,8 +293,8 @@ impl Round {
                 ToAgent::Release { probe: id },
             ));
         }
-        probe.step = Step::Release(outcome, [false, false]);
         probe.deadline = now + RELEASE;
+        self.set(at, Step::Release(outcome, [false, false]));
     }
 
     fn finish_if_released(&mut self, at: usize) {
@@ -279,12 +304,10 @@ impl Round {
     }
 
     fn finish(&mut self, at: usize) {
-        let probe = &mut self.probes[at];
-        if let Step::Release(outcome, _) = std::mem::replace(&mut probe.step, Step::Over) {
-            self.out.push(Action::Emit(Event::ProbeEnded {
-                probe: probe.seat.planned.probe,
-                outcome,
-            }));
+        let probe = self.probes[at].seat.planned.probe;
+        if let Step::Release(outcome, _) = self.set(at, Step::Over) {
+            self.out
+                .push(Action::Emit(Event::ProbeEnded { probe, outcome }));
         }
     }
 

@@ -334,8 +334,28 @@ fn low_pairs_are_measured_again_before_anyone_is_named() {
         rules(&judgement),
         [Rule::HalfBandwidth, Rule::HalfBandwidth]
     );
-    // Both rails of node 1 to two partners, twice more each.
-    assert_eq!(ledger.probes().count(), 12 + 2 * 4);
+    let made = |purpose| {
+        let of = ledger
+            .probes()
+            .filter(|probe| probe.planned.purpose == purpose);
+        of.count()
+    };
+    // Where all pairs are measured each has two partners that prove it. Both rails of node 1 alone,
+    // there and back, then with more queue pairs; everything twice.
+    let purposes = [
+        Purpose::Pattern,
+        Purpose::Confirm,
+        Purpose::Alone,
+        Purpose::Wide,
+    ];
+    assert_eq!(purposes.map(made), [12, 0, 8, 8]);
+    assert_eq!(ledger.probes().count(), 12 + 8 + 8);
+    assert!(
+        judgement
+            .findings
+            .iter()
+            .all(|f| f.says.contains("the cause is in the NIC"))
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What a pair should reach: line rate times what is left of it after packet headers.
 
+use super::cast::Cast;
 use crate::ledger::{Ledger, Probe};
-use crate::model::{Fact, Gbps, Gid, LinkLayer, NicId, Port, RdmaDevice};
+use crate::model::{Fact, Gbps, Gid, LinkLayer, NicId, Pair, Port, RdmaDevice};
 
 /// Bytes around each packet of an RC RDMA write that are not payload.
 ///
@@ -26,27 +27,60 @@ pub fn efficiency(layer: LinkLayer, gid: Gid, mtu: u32) -> f64 {
 ///
 /// Unknown where nobody states a line rate: software RDMA makes up its port rate.
 pub fn expected(ledger: &Ledger, probe: &Probe) -> Fact<Gbps> {
-    let pair = &probe.planned.pair;
+    let Pair { from, to, .. } = &probe.planned.pair;
+    let lines = [line_rate(ledger, from), line_rate(ledger, to)];
+    let layer = port(ledger, from).and_then(|port| port.link_layer.value().copied());
+    payload_rate(lines.each_ref(), layer, probe)
+}
+
+/// The same, of NICs that were looked up before.
+pub(super) fn expected_of(cast: &Cast<'_>, ends: [usize; 2], probe: &Probe) -> Fact<Gbps> {
+    let [from, to] = ends.map(|end| &cast.parts[end]);
+    payload_rate([&from.line, &to.line], from.layer, probe)
+}
+
+/// Probes with one key have one expectation: the NIC whose line is the narrower, what the packets are
+/// wrapped in, and their size.
+pub(super) fn payload_key(
+    cast: &Cast<'_>,
+    ends: [usize; 2],
+    probe: &Probe,
+) -> (usize, Option<LinkLayer>, bool, Option<u32>) {
+    let narrower = ends[narrower(ends.map(|end| &cast.parts[end].line))];
+    let layer = cast.parts[ends[0]].layer;
+    let ipv4 = probe.planned.route.from.gid.ipv4().is_some();
+    (narrower, layer, ipv4, probe.measurement().map(|m| m.mtu))
+}
+
+/// Which of two lines bounds a pair: one that is unknown before any, then the slower.
+fn narrower(lines: [&Fact<Gbps>; 2]) -> usize {
+    match lines.map(Fact::value) {
+        [None, _] => 0,
+        [_, None] => 1,
+        [Some(from), Some(to)] => usize::from(from > to),
+    }
+}
+
+fn payload_rate(lines: [&Fact<Gbps>; 2], layer: Option<LinkLayer>, probe: &Probe) -> Fact<Gbps> {
     let Some(measurement) = probe.measurement() else {
         return Fact::unknown("nothing was measured, so no path MTU is known");
     };
-    let (from, to) = match (line_rate(ledger, &pair.from), line_rate(ledger, &pair.to)) {
-        (Fact::Unknown { why }, _) | (_, Fact::Unknown { why }) => return Fact::Unknown { why },
-        (from, to) => (from, to),
+    let line = lines[narrower(lines)];
+    let Some(rate) = line.value() else {
+        return Fact::unknown(line.why_unknown().unwrap_or("no line rate is known"));
     };
-    let (Some(a), Some(b)) = (from.value(), to.value()) else {
-        return Fact::unknown("no line rate is known");
-    };
-    let (rate, source) = if a <= b { (*a, &from) } else { (*b, &to) };
-    let Some(layer) = link_layer(ledger, &pair.from) else {
-        return Fact::unknown(format!("the link layer of {} is unknown", pair.from));
+    let Some(layer) = layer else {
+        return Fact::unknown(format!(
+            "the link layer of {} is unknown",
+            probe.planned.pair.from
+        ));
     };
     let share = efficiency(layer, probe.planned.route.from.gid, measurement.mtu);
     Fact::known(
         Gbps(rate.0 * share),
         format!(
             "line rate {rate} ({}), {share:.3} of it payload at path MTU {}",
-            source.source().unwrap_or_default(),
+            line.source().unwrap_or_default(),
             measurement.mtu
         ),
     )
@@ -58,10 +92,6 @@ fn port<'a>(ledger: &'a Ledger, nic: &NicId) -> Option<&'a Port> {
         .ports
         .iter()
         .find(|port| port.number == nic.port)
-}
-
-fn link_layer(ledger: &Ledger, nic: &NicId) -> Option<LinkLayer> {
-    port(ledger, nic)?.link_layer.value().copied()
 }
 
 /// The rate of a NIC's link: as the operator states it, else as the port says.

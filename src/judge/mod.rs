@@ -1,21 +1,27 @@
 //! From what is known to what is wrong: expectations, localisation, findings, verdict. Pure and
 //! deterministic; the screen, the report and the exit code all ask here, so they cannot disagree.
 
+mod cast;
 mod cause;
+mod culprit;
 mod expected;
 mod gpudirect;
 mod localise;
 mod observe;
-mod retest;
+
 mod rules;
+mod standing;
 mod verdict;
 mod view;
+mod wider;
 
+pub use culprit::setup;
 pub use expected::{efficiency, expected};
 pub use gpudirect::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
-pub use localise::{Localised, Status, localise};
-pub use observe::{Observation, observe};
-pub use retest::{retests, wider};
+pub use localise::{Localised, localise};
+pub use observe::{Observation, Observed, observe};
 pub use rules::{About, Said, about};
+pub use standing::{Standings, standings};
 pub use verdict::{Judgement, inspect, judge};
 pub use view::{NicView, NodeView};
+pub use wider::wider;

@@ -1,10 +1,12 @@
 //! Measured rates as shares of what was expected, and what the cluster itself shows to be possible.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use super::expected;
-use crate::ledger::{Ledger, PairState, Probe};
-use crate::model::{Fact, Gbps, NicId, Pair, Rail};
+use super::cast::Cast;
+use super::expected::{expected_of, payload_key};
+use crate::ledger::{Ledger, Probe};
+use crate::model::{Direction, Fact, Gbps, Pair, Purpose, Rail};
 
 /// The share of NICs whose best rate counts as what a rail can do is one tenth. The median is not
 /// good enough: where 40 % of a rail is bad it is bad itself.
@@ -13,19 +15,21 @@ const REFERENCE_QUANTILE: f64 = 0.9;
 /// A rail whose reference is below this share of the cluster's is judged by the cluster's.
 const RAIL_OF_CLUSTER: f64 = 0.9;
 
-/// One pair with a measured rate.
+/// What one pair reached in one round.
 #[derive(Debug, Clone)]
 pub struct Observation<'a> {
     /// The pair.
     pub pair: &'a Pair,
-    /// Its best probe.
+    /// The numbers of its sender and its receiver in the cast.
+    pub ends: [usize; 2],
+    /// Its best probe in the round.
     pub probe: &'a Probe,
-    /// All probes of it that measured something.
+    /// The probes of it in the round that measured something.
     pub samples: usize,
     /// The best rate.
     pub rate: Gbps,
     /// What its links can carry.
-    pub expected: Fact<Gbps>,
+    pub expected: Arc<Fact<Gbps>>,
     /// `rate` as a share of the expected rate; where that is unknown, of the reference.
     pub ratio: f64,
     /// `rate` as a share of what the best NICs reach: those of the rail, or those of the cluster
@@ -33,6 +37,177 @@ pub struct Observation<'a> {
     pub relative: f64,
     /// `rate` as a share of what the best NICs of the rail reach, whatever the cluster does.
     pub within_rail: f64,
+    /// Whether every NIC of the sender's and of the receiver's node was measured in that round.
+    pub loaded: [bool; 2],
+}
+
+impl Observation<'_> {
+    /// Why it was made.
+    pub fn purpose(&self) -> Purpose {
+        self.probe.planned.purpose
+    }
+
+    /// The round.
+    pub fn round(&self) -> u32 {
+        self.probe.round
+    }
+
+    /// The worse of the two ways to look at it: the link's own ceiling, and what the others reach.
+    pub fn share(&self) -> f64 {
+        self.ratio.min(self.relative)
+    }
+
+    /// The number of the NIC that is its end in a direction.
+    pub fn end(&self, direction: Direction) -> usize {
+        self.ends[side(direction)]
+    }
+}
+
+/// The place of a direction in arrays of two: the sender first.
+pub(super) fn side(direction: Direction) -> usize {
+    match direction {
+        Direction::Tx => 0,
+        Direction::Rx => 1,
+    }
+}
+
+/// Everything that a run measured.
+#[derive(Debug, Default)]
+pub struct Observed<'a> {
+    /// The NICs.
+    pub cast: Cast<'a>,
+    /// What was measured under the conditions of the run, in the order of rail, sender, receiver and round.
+    pub usual: Vec<Observation<'a>>,
+    /// What was measured to tell causes apart, in the same order.
+    pub isolating: Vec<Observation<'a>>,
+    /// The places of the usual observations in the order of their receivers.
+    by_receiver: Vec<usize>,
+}
+
+impl<'a> Observed<'a> {
+    /// Of each pair the best of the usual observations.
+    pub fn best_of_pairs(&self) -> Vec<&Observation<'a>> {
+        let pairs = self.usual.chunk_by(|a, b| a.ends == b.ends);
+        let best = |seen: &'_ [Observation<'a>]| {
+            let better = |a: &usize, b: &usize| seen[*a].rate.0.total_cmp(&seen[*b].rate.0);
+            (0..seen.len()).max_by(better)
+        };
+        pairs.filter_map(|seen| seen.get(best(seen)?)).collect()
+    }
+
+    /// The usual observations of a NIC in a direction.
+    pub fn of_end(&self, number: usize, direction: Direction) -> Vec<&Observation<'a>> {
+        match direction {
+            Direction::Tx => {
+                let from = self.usual.partition_point(|seen| seen.ends[0] < number);
+                let mine = self.usual[from..].iter();
+                mine.take_while(|seen| seen.ends[0] == number).collect()
+            }
+            Direction::Rx => {
+                let receiver = |at: &usize| self.usual[*at].ends[1];
+                let from = self.by_receiver.partition_point(|at| receiver(at) < number);
+                let mine = self.by_receiver[from..].iter();
+                let mine = mine.take_while(|at| receiver(at) == number);
+                mine.map(|at| &self.usual[*at]).collect()
+            }
+        }
+    }
+}
+
+/// Everything measured.
+pub fn observe(ledger: &Ledger) -> Observed<'_> {
+    let cast = Cast::of(ledger);
+    let mut all = by_round(ledger, &cast);
+    all.sort_unstable_by_key(|seen| (seen.ends, seen.probe.round));
+    let unit = Unit::of(&all);
+    let (isolating, mut usual): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|seen| seen.purpose().isolates());
+    load(&cast, &mut usual);
+    let reference = reference(&cast, &usual, unit);
+    let mut by_receiver: Vec<usize> = (0..usual.len()).collect();
+    by_receiver.sort_by_key(|at| usual[*at].ends[1]);
+    let mut observed = Observed {
+        cast,
+        usual,
+        isolating,
+        by_receiver,
+    };
+    for seen in observed.usual.iter_mut().chain(&mut observed.isolating) {
+        reference.compare(seen, unit);
+    }
+    observed
+}
+
+/// The best of each pair in each round.
+fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
+    let mut places: HashMap<(u32, [usize; 2]), usize> = HashMap::new();
+    let mut expectations = HashMap::new();
+    let mut all: Vec<Observation<'a>> = Vec::new();
+    for probe in ledger.probes() {
+        let pair = &probe.planned.pair;
+        let (Some(rate), Some(from), Some(to)) =
+            (probe.rate(), cast.number(&pair.from), cast.number(&pair.to))
+        else {
+            continue;
+        };
+        let place = *places.entry((probe.round, [from, to])).or_insert(all.len());
+        if let Some(seen) = all.get_mut(place) {
+            seen.samples += 1;
+            if rate > seen.rate {
+                (seen.rate, seen.probe) = (rate, probe);
+            }
+            continue;
+        }
+        let key = payload_key(cast, [from, to], probe);
+        let expected = expectations.entry(key);
+        let expected = expected.or_insert_with(|| Arc::new(expected_of(cast, [from, to], probe)));
+        all.push(Observation {
+            pair,
+            ends: [from, to],
+            probe,
+            samples: 1,
+            rate,
+            expected: Arc::clone(expected),
+            ratio: 0.0,
+            relative: 0.0,
+            within_rail: 0.0,
+            loaded: [false; 2],
+        });
+    }
+    all
+}
+
+/// Which observations were made while every NIC of a node was busy. NICs that never gave a rate are
+/// none that could have been.
+fn load(cast: &Cast<'_>, usual: &mut [Observation<'_>]) {
+    let mut measured = vec![[false; 2]; cast.parts.len()];
+    let mut busy: HashMap<(u32, usize), [u16; 2]> = HashMap::new();
+    for seen in usual.iter() {
+        for (way, number) in seen.ends.into_iter().enumerate() {
+            measured[number][way] = true;
+            let node = (seen.probe.round, cast.parts[number].node);
+            busy.entry(node).or_default()[way] += 1;
+        }
+    }
+    let mut whole = vec![[0u16; 2]; cast.nodes()];
+    for (part, measured) in cast.parts.iter().zip(&measured) {
+        for way in 0..2 {
+            whole[part.node][way] += u16::from(measured[way]);
+        }
+    }
+    for seen in usual {
+        for (way, number) in seen.ends.into_iter().enumerate() {
+            let node = cast.parts[number].node;
+            let busy = busy
+                .get(&(seen.probe.round, node))
+                .copied()
+                .unwrap_or_default();
+            // A round that loads one direction only loads the other at none of the node's NICs.
+            let other = 1 - way;
+            let other_is_whole = busy[other] == 0 || busy[other] >= whole[node][other];
+            seen.loaded[way] = busy[way] >= whole[node][way] && other_is_whole;
+        }
+    }
 }
 
 /// What the best NICs reach, rail by rail.
@@ -50,43 +225,16 @@ impl Reference {
             own
         }
     }
-}
 
-/// Everything measured, in the order of rail, sender and receiver.
-pub fn observe(ledger: &Ledger) -> Vec<Observation<'_>> {
-    let pairs = ledger.pairs();
-    let mut observations: Vec<Observation<'_>> = pairs
-        .iter()
-        .filter_map(|summary| match summary.state() {
-            PairState::Measured { probe, rate } => Some(Observation {
-                pair: summary.pair,
-                probe,
-                samples: summary.measured().count(),
-                rate,
-                expected: expected(ledger, probe),
-                ratio: 0.0,
-                relative: 0.0,
-                within_rail: 0.0,
-            }),
-            _ => None,
-        })
-        .collect();
-    let unit = Unit::of(&observations);
-    let reference = reference(&observations, unit);
-    for seen in &mut observations {
+    fn compare(&self, seen: &mut Observation<'_>, unit: Unit) {
         let rail = seen.pair.rail;
-        seen.relative = share(unit.rate(seen), reference.of(rail));
-        seen.within_rail = share(
-            unit.rate(seen),
-            reference.rails.get(&rail).copied().unwrap_or(0.0),
-        );
-        let absolute = seen
-            .expected
-            .value()
-            .and_then(|expected| seen.rate.share_of(*expected));
+        seen.relative = share(unit.rate(seen), self.of(rail));
+        let within = self.rails.get(&rail).copied().unwrap_or(0.0);
+        seen.within_rail = share(unit.rate(seen), within);
+        let expected = seen.expected.value();
+        let absolute = expected.and_then(|expected| seen.rate.share_of(*expected));
         seen.ratio = absolute.unwrap_or(seen.relative);
     }
-    observations
 }
 
 /// What rates are compared in: shares of the expected rate take differing links into account, but
@@ -117,30 +265,30 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-fn reference(observations: &[Observation<'_>], unit: Unit) -> Reference {
-    let mut best: BTreeMap<(Rail, &NicId), f64> = BTreeMap::new();
-    for seen in observations {
-        for nic in [&seen.pair.from, &seen.pair.to] {
-            let entry = best.entry((seen.pair.rail, nic)).or_insert(0.0);
-            *entry = entry.max(unit.rate(seen));
+fn reference(cast: &Cast<'_>, usual: &[Observation<'_>], unit: Unit) -> Reference {
+    let mut best: Vec<Option<f64>> = vec![None; cast.parts.len()];
+    for seen in usual {
+        let rate = unit.rate(seen);
+        for number in seen.ends {
+            best[number] = Some(best[number].map_or(rate, |best| best.max(rate)));
         }
     }
     let mut by_rail: BTreeMap<Rail, Vec<f64>> = BTreeMap::new();
-    for ((rail, _), rate) in &best {
-        by_rail.entry(*rail).or_default().push(*rate);
+    for (part, best) in cast.parts.iter().zip(&best) {
+        by_rail.entry(part.rail).or_default().extend(best);
     }
     Reference {
+        cluster: quantile(best.into_iter().flatten().collect()),
         rails: by_rail
             .into_iter()
             .map(|(rail, rates)| (rail, quantile(rates)))
             .collect(),
-        cluster: quantile(best.into_values().collect()),
     }
 }
 
 /// The nearest-rank quantile; 0 of nothing.
 fn quantile(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
+    rates.sort_unstable_by(f64::total_cmp);
     let rank = (rates.len() as f64 * REFERENCE_QUANTILE).ceil() as usize;
     rates.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }

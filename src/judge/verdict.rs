@@ -1,6 +1,8 @@
 //! The run in one word, with everything it rests on.
 
+use super::culprit::{culprits, setup};
 use super::rules::{self, Context, Said};
+use super::standing::stand;
 use super::{NodeView, localise, observe};
 use crate::ledger::{Coverage, Ledger};
 use crate::model::{CannotTell, Finding, NodeFacts, NodeName, RunEnd, Severity, Verdict};
@@ -29,13 +31,16 @@ pub fn judge(ledger: &Ledger) -> Judgement {
             verdict: Verdict::CouldNotJudge,
         };
     };
-    let observations = observe(ledger);
-    let localised = localise(&observations, &settings.expect);
+    let observed = observe(ledger);
+    let localised = localise(&observed, settings);
+    let standings = stand(ledger, &observed, &localised, settings);
     let context = Context {
         ledger,
         expect: &settings.expect,
-        observations: &observations,
+        observed: &observed,
         localised,
+        culprits: culprits(&standings, setup(settings)),
+        standings,
     };
     let Said {
         findings,
@@ -70,7 +75,7 @@ fn verdict(ledger: &Ledger, findings: &[Finding], coverage: &Coverage) -> Verdic
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::retests;
+    use crate::judge::standings;
     use crate::ledger::testing::{events, ledger, probed};
     use crate::model::{Direction, Event, Fact, Outcome, Pair, ProbeId, Rail, Rule, Subject};
     use proptest::prelude::*;
@@ -266,12 +271,15 @@ mod tests {
             Some(if (i, j) == (0, 1) { 0.3 * FULL } else { FULL })
         });
         let before = ledger(&events);
-        let again = retests(&before);
+        let again = standings(&before).doubts;
         assert_eq!(again.len(), 1);
         let end = events.pop().unwrap();
-        events.extend(probed(ProbeId(99), again[0].clone(), Some(FULL)));
+        events.extend(probed(ProbeId(99), again[0].pair.clone(), Some(FULL)));
         events.push(end);
-        assert_eq!(judge(&ledger(&events)).verdict, Verdict::AtLineRate);
+        let judgement = judge(&ledger(&events));
+        assert_eq!(judgement.verdict, Verdict::AtLineRate);
+        let rules: Vec<Rule> = judgement.findings.iter().map(|f| f.rule).collect();
+        assert_eq!(rules, [Rule::CameAndWent], "what came and went is noted");
     }
 
     #[test]

@@ -3,26 +3,39 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Ledger, NodeState, PairState};
-use crate::model::{NodeName, Rail};
+use crate::model::{NodeName, Outcome, Pair, Pattern, Rail};
 
-/// Counts of ordered pairs of nodes, on each rail.
+/// What coverage counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Covered {
+    /// Ordered pairs of nodes on each rail, as many as the pattern has.
+    #[default]
+    Pairs,
+    /// Directions of NICs, one for each node, rail and direction: a sweep that adapts measures each
+    /// with a few partners.
+    Ends,
+}
+
+/// How much of what there is to measure was measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Coverage {
-    /// Pairs with a measured rate.
+    /// What is counted.
+    pub of: Covered,
+    /// Those with a measured rate.
     pub measured: usize,
-    /// Pairs whose probes all went wrong.
+    /// Those whose probes all went wrong.
     pub failed: usize,
-    /// Pairs that were not tried.
+    /// Those that were not tried.
     pub not_run: usize,
     /// The failed and the untried ones, with the reason.
     pub gaps: Vec<Gap>,
 }
 
-/// Pairs that were not measured, for one reason.
+/// What was not measured, for one reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gap {
-    /// How many pairs.
-    pub pairs: usize,
+    /// How many pairs or directions.
+    pub count: usize,
     /// Whether they were tried.
     pub tried: bool,
     /// Why.
@@ -30,12 +43,12 @@ pub struct Gap {
 }
 
 impl Coverage {
-    /// All pairs there are.
+    /// All there are.
     pub fn total(&self) -> usize {
         self.measured + self.failed + self.not_run
     }
 
-    /// Whether every pair was measured, and there was at least one.
+    /// Whether all were measured, and there was at least one.
     pub fn is_complete(&self) -> bool {
         self.measured > 0 && self.failed == 0 && self.not_run == 0
     }
@@ -47,44 +60,107 @@ enum Seen<'a> {
     NotRun(&'a str),
 }
 
+/// A coverage that is being counted.
+#[derive(Default)]
+struct Count {
+    coverage: Coverage,
+    gaps: BTreeMap<(bool, String), usize>,
+}
+
+impl Count {
+    fn add(&mut self, seen: Option<&Seen<'_>>, unplanned: impl FnOnce() -> String) {
+        let (tried, why) = match seen {
+            Some(Seen::Measured) => {
+                self.coverage.measured += 1;
+                return;
+            }
+            Some(Seen::Failed(why)) => (true, why.clone()),
+            Some(Seen::NotRun(why)) => (false, (*why).to_owned()),
+            None => (false, unplanned()),
+        };
+        match tried {
+            true => self.coverage.failed += 1,
+            false => self.coverage.not_run += 1,
+        }
+        *self.gaps.entry((tried, why)).or_default() += 1;
+    }
+
+    fn done(self, of: Covered) -> Coverage {
+        let gap = |((tried, why), count)| Gap { count, tried, why };
+        let gaps = self.gaps.into_iter().map(gap).collect();
+        Coverage {
+            of,
+            gaps,
+            ..self.coverage
+        }
+    }
+}
+
 impl Ledger {
-    /// What was measured of every ordered pair of the run's nodes on every rail.
+    /// How much was measured of what the run's pattern has.
     pub fn coverage(&self) -> Coverage {
-        let nodes = self
-            .settings
-            .as_ref()
-            .map(|s| s.nodes.as_slice())
-            .unwrap_or_default();
-        let rails: BTreeSet<Rail> = self.rail_nics().map(|(rail, ..)| rail).collect();
+        let Some(settings) = &self.settings else {
+            return Coverage::default();
+        };
+        match &settings.sweep.pattern {
+            Pattern::Adaptive | Pattern::Quick => self.coverage_of_ends(&settings.nodes),
+            pattern => self.coverage_of_pairs(&settings.nodes, pattern),
+        }
+    }
+
+    fn rails(&self) -> BTreeSet<Rail> {
+        self.rail_nics().map(|(rail, ..)| rail).collect()
+    }
+
+    fn coverage_of_pairs(&self, nodes: &[NodeName], pattern: &Pattern) -> Coverage {
         let seen = self.seen();
-        let mut coverage = Coverage::default();
-        let mut gaps: BTreeMap<(bool, String), usize> = BTreeMap::new();
-        for rail in rails {
-            for from in nodes {
-                for to in nodes.iter().filter(|to| *to != from) {
-                    match seen.get(&(rail, from, to)) {
-                        Some(Seen::Measured) => coverage.measured += 1,
-                        Some(Seen::Failed(why)) => {
-                            coverage.failed += 1;
-                            *gaps.entry((true, why.clone())).or_default() += 1;
-                        }
-                        Some(Seen::NotRun(why)) => {
-                            coverage.not_run += 1;
-                            *gaps.entry((false, (*why).to_owned())).or_default() += 1;
-                        }
-                        None => {
-                            coverage.not_run += 1;
-                            *gaps
-                                .entry((false, self.why_unplanned(rail, from, to)))
-                                .or_default() += 1;
-                        }
+        let mut count = Count::default();
+        let pairs = pattern_pairs(nodes, pattern);
+        for rail in self.rails() {
+            for (from, to) in &pairs {
+                let why = || self.why_unplanned(rail, &[from, to], "pair");
+                count.add(seen.get(&(rail, *from, *to)), why);
+            }
+        }
+        count.done(Covered::Pairs)
+    }
+
+    fn coverage_of_ends(&self, nodes: &[NodeName]) -> Coverage {
+        let mut seen: HashMap<(Rail, &NodeName, bool), Seen<'_>> = HashMap::new();
+        for skipped in &self.skipped {
+            for (node, sends) in [(&skipped.from, true), (&skipped.to, false)] {
+                let end = (skipped.rail, node, sends);
+                seen.entry(end).or_insert(Seen::NotRun(&skipped.why));
+            }
+        }
+        let usual = self
+            .probes()
+            .filter(|probe| !probe.planned.purpose.isolates());
+        for probe in usual {
+            let Pair { from, to, rail } = &probe.planned.pair;
+            for (nic, sends) in [(from, true), (to, false)] {
+                let end = (*rail, &nic.node, sends);
+                match (&probe.outcome, seen.get(&end)) {
+                    (_, Some(Seen::Measured)) | (None, Some(_)) => {}
+                    (Some(Outcome::NotRun { .. }), Some(Seen::Failed(_))) => {}
+                    (Some(outcome), _) => drop(seen.insert(end, Seen::of(outcome))),
+                    (None, None) => {
+                        let why = "the run was cut off before its probe ended";
+                        seen.insert(end, Seen::NotRun(why));
                     }
                 }
             }
         }
-        let gap = |((tried, why), pairs)| Gap { pairs, tried, why };
-        coverage.gaps = gaps.into_iter().map(gap).collect();
-        coverage
+        let mut count = Count::default();
+        for rail in self.rails() {
+            for node in nodes {
+                for sends in [true, false] {
+                    let why = || self.why_unplanned(rail, &[node], "NIC");
+                    count.add(seen.get(&(rail, node, sends)), why);
+                }
+            }
+        }
+        count.done(Covered::Ends)
     }
 
     fn seen(&self) -> HashMap<(Rail, &NodeName, &NodeName), Seen<'_>> {
@@ -109,23 +185,69 @@ impl Ledger {
     }
 
     /// Why a pair never came into a plan: one of its nodes, or its NIC there, was not to be had.
-    fn why_unplanned(&self, rail: Rail, from: &NodeName, to: &NodeName) -> String {
-        for node in [from, to] {
-            match self.nodes.get(node).map(|n| &n.state) {
+    fn why_unplanned(&self, rail: Rail, nodes: &[&NodeName], what: &str) -> String {
+        for node in nodes {
+            match self.nodes.get(*node).map(|n| &n.state) {
                 Some(NodeState::Lost { .. }) => return format!("{node} was lost"),
                 Some(NodeState::Connected { .. }) => {}
                 _ => return format!("{node} was not reached before the run ended"),
             }
         }
-        for node in [from, to] {
+        for node in nodes {
             if let Some(why) = self
                 .rails
-                .get(&(rail, node.clone()))
+                .get(&(rail, (*node).clone()))
                 .and_then(|nic| nic.why_unknown())
             {
                 return why.to_owned();
             }
         }
-        "the run ended before this pair was planned".to_owned()
+        let partners = self.rails.iter().filter(|((other, node), nic)| {
+            *other == rail && !nodes.contains(&node) && nic.value().is_some()
+        });
+        match partners.count() {
+            0 => format!("no other node has a NIC on {rail}"),
+            _ => format!("the run ended before this {what} was planned"),
+        }
     }
+}
+
+impl Seen<'_> {
+    fn of(outcome: &Outcome) -> Seen<'_> {
+        match outcome {
+            Outcome::Measured { measurement, .. } if measurement.rate().is_some() => Seen::Measured,
+            Outcome::Measured { .. } => Seen::Failed("its transfer took no time".to_owned()),
+            Outcome::Failed { stage, node, why } => {
+                let at = node
+                    .as_ref()
+                    .map(|node| format!("{node}: "))
+                    .unwrap_or_default();
+                Seen::Failed(format!("{at}{stage}: {why}"))
+            }
+            Outcome::NotRun { why } => Seen::NotRun(why),
+        }
+    }
+}
+
+/// The ordered pairs that a pattern has.
+fn pattern_pairs<'a>(
+    nodes: &'a [NodeName],
+    pattern: &'a Pattern,
+) -> BTreeSet<(&'a NodeName, &'a NodeName)> {
+    let both = |a: &'a NodeName, b: &'a NodeName| [(a, b), (b, a)];
+    let all = || nodes.iter().flat_map(|a| nodes.iter().map(move |b| (a, b)));
+    let pairs: BTreeSet<_> = match pattern {
+        Pattern::Ring => {
+            let next = nodes.iter().cycle().skip(1);
+            nodes
+                .iter()
+                .zip(next)
+                .flat_map(|(a, b)| both(a, b))
+                .collect()
+        }
+        Pattern::One { node } => nodes.iter().flat_map(|other| both(node, other)).collect(),
+        Pattern::Pairs { pairs } => pairs.iter().flat_map(|(a, b)| both(a, b)).collect(),
+        Pattern::Adaptive | Pattern::Quick | Pattern::Full => all().collect(),
+    };
+    pairs.into_iter().filter(|(a, b)| a != b).collect()
 }

@@ -9,7 +9,7 @@ pub mod testing;
 
 use std::collections::BTreeMap;
 
-pub use coverage::{Coverage, Gap};
+pub use coverage::{Coverage, Covered, Gap};
 pub use pairs::{PairState, PairSummary, Probe};
 pub use rates::{NodeWatch, PortRates, Tally};
 

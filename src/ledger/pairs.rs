@@ -134,10 +134,14 @@ impl<'a> PairSummary<'a> {
 }
 
 impl Ledger {
-    /// Every pair that was planned, by rail, sender and receiver.
+    /// Every pair that was planned, by rail, sender and receiver, with its probes under the conditions of
+    /// the run: those that tell causes apart measure something else.
     pub fn pairs(&self) -> Vec<PairSummary<'_>> {
         let mut by_pair: BTreeMap<_, PairSummary<'_>> = BTreeMap::new();
-        for probe in self.probes() {
+        let usual = self
+            .probes()
+            .filter(|probe| !probe.planned.purpose.isolates());
+        for probe in usual {
             let pair = &probe.planned.pair;
             let summary = || PairSummary {
                 pair,

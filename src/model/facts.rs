@@ -239,7 +239,7 @@ impl fmt::Display for PortState {
 }
 
 /// What the port's link speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkLayer {
     /// InfiniBand.

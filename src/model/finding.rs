@@ -40,6 +40,12 @@ rules! {
     SlowPath = "slow-path",
     /// One queue pair does not reach what several do.
     OneQueuePair = "one-queue-pair",
+    /// NICs that share a PCIe root port are low only together.
+    SharedPcie = "shared-pcie",
+    /// Most NICs of a node are low only together.
+    NodeLimit = "node-limit",
+    /// What was low once was not when it was measured again.
+    CameAndWent = "came-and-went",
     /// Every NIC of a rail is below what is expected.
     RailBelowExpected = "rail-below-expected",
     /// No line rate is known, so that only deviants can be told.

@@ -18,6 +18,7 @@ mod probe;
 mod queue_pairs;
 mod sample;
 mod settings;
+mod standing;
 mod sweep;
 #[cfg(test)]
 pub mod testing;
@@ -55,6 +56,7 @@ pub use probe::{
 pub use queue_pairs::{QueuePairHolder, QueuePairs};
 pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};
 pub use settings::{Expect, RailRule, RunSettings};
+pub use standing::{Doubt, EndStanding, NicStanding, NodeStanding, RailStanding, Standing, Trial};
 pub use sweep::{End, LeafGroup, Pattern, Purpose, SweepSettings};
 pub use text::{is_treacherous, visible};
 pub use units::{Bytes, Gbps, MemlockLimit, ParseUnitError};

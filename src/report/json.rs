@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::judge::{Judgement, expected};
-use crate::ledger::{Ledger, Node, NodeState, PairState, PairSummary};
+use crate::ledger::{Covered, Ledger, Node, NodeState, PairState, PairSummary};
 use crate::model::{
     CannotTell, Direction, Finding, NicId, NodeName, Outcome, Rail, RunEnd, Subject, Verdict,
 };
@@ -61,9 +61,13 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
 fn coverage(judgement: &Judgement) -> Value {
     let coverage = &judgement.coverage;
     let gap =
-        |gap: &crate::ledger::Gap| json!({"pairs": gap.pairs, "tried": gap.tried, "why": gap.why});
+        |gap: &crate::ledger::Gap| json!({"count": gap.count, "tried": gap.tried, "why": gap.why});
     json!({
-        "pairs": coverage.total(),
+        "of": match coverage.of {
+            Covered::Pairs => "pairs",
+            Covered::Ends => "nic_directions",
+        },
+        "total": coverage.total(),
         "measured": coverage.measured,
         "failed": coverage.failed,
         "not_run": coverage.not_run,

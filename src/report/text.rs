@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::findings::{cannot_tell, findings, paragraph};
 use crate::judge::{Judgement, Observation, observe};
-use crate::ledger::{Ledger, NodeState, PairState};
+use crate::ledger::{Covered, Ledger, NodeState, PairState};
 use crate::model::{NodeName, Rail, RunEnd, Severity, Verdict, visible};
 
 /// Columns of a table of rates on a page; more receivers are summed up as the worst.
@@ -88,11 +88,15 @@ fn headline(
     let coverage = &judgement.coverage;
     writeln!(
         out,
-        "{}{warnings}: {reached} of {total} nodes, {} of {} pairs measured in {} rounds.",
+        "{}{warnings}: {reached} of {total} nodes, {} of {} {} measured in {}.",
         style.paint(code, &text),
         coverage.measured,
         coverage.total(),
-        ledger.rounds()
+        counted(coverage.of, 2),
+        match ledger.rounds() {
+            1 => "1 round".to_owned(),
+            many => format!("{many} rounds"),
+        }
     )?;
     match ledger.end() {
         Some(RunEnd::Complete) => Ok(()),
@@ -103,11 +107,21 @@ fn headline(
     }
 }
 
+/// What coverage counts, in words.
+fn counted(of: Covered, count: usize) -> &'static str {
+    match (of, count) {
+        (Covered::Pairs, 1) => "pair",
+        (Covered::Pairs, _) => "pairs",
+        (Covered::Ends, 1) => "NIC direction",
+        (Covered::Ends, _) => "NIC directions",
+    }
+}
+
 /// For each rail a table of rates, senders down, receivers across.
 fn rails(ledger: &Ledger, out: &mut dyn Write) -> io::Result<()> {
-    let observations = observe(ledger);
+    let observed = observe(ledger);
     let mut by_rail: BTreeMap<Rail, Vec<&Observation<'_>>> = BTreeMap::new();
-    for seen in &observations {
+    for seen in observed.best_of_pairs() {
         by_rail.entry(seen.pair.rail).or_default().push(seen);
     }
     for (rail, seen) in by_rail {
@@ -271,8 +285,8 @@ fn coverage(
         )?;
         for gap in &coverage.gaps {
             let tried = if gap.tried { "failed" } else { "not run" };
-            let pairs = if gap.pairs == 1 { "pair" } else { "pairs" };
-            let text = format!("{} {pairs} {tried}: {}", gap.pairs, gap.why);
+            let what = counted(coverage.of, gap.count);
+            let text = format!("{} {what} {tried}: {}", gap.count, gap.why);
             paragraph(out, style, "  - ", "    ", &text)?;
         }
     }

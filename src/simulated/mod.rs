@@ -3,6 +3,8 @@
 //! What is wrong with it, a scenario says. The same seed gives the same answers, in whatever order
 //! nodes are listed and asked.
 
+#[cfg(test)]
+mod adaptive_tests;
 mod answers;
 mod fabric;
 mod fleet;

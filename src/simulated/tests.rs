@@ -67,7 +67,7 @@ fn only(planted: &str, named_as: &[&str], verdict: Verdict) -> Judgement {
 fn a_healthy_cluster_has_nothing_to_tell() {
     for rate in ["100 Gb/s", "200 Gb/s", "400 Gb/s", "800 Gb/s"] {
         for rails in [1, 2, 3, 4, 8, 16] {
-            let text = format!("nodes = 4\nrails = {rails}\nline_rate = \"{rate}\"");
+            let text = format!("nodes = 4\nrails = {rails}\nline_rate = \"{rate}\"\noutliers.share = 0");
             let judgement = play(&read_scenario(&text, "test").unwrap());
             assert_eq!(
                 judgement.verdict,
@@ -90,7 +90,10 @@ fn probes_that_something_came_between_accuse_nobody() {
         let probes = ledger.probes().filter_map(|probe| probe.rate());
         low += probes.filter(|rate| rate.0 < 300.0).count();
         let judgement = judge(&ledger);
-        assert_eq!(judgement.findings, [], "seed {seed}");
+        let rules = judgement.findings.iter().map(|finding| finding.rule);
+        let told: Vec<Rule> = rules.filter(|rule| *rule != Rule::CameAndWent).collect();
+        assert_eq!(told, [], "seed {seed}");
+        assert_eq!(judgement.verdict, Verdict::AtLineRate, "seed {seed}");
     }
     assert!(low > 4, "only {low} outliers");
 }
@@ -128,7 +131,8 @@ fn a_narrow_pcie_link_is_named_as_the_cause() {
         ],
         Verdict::Faults,
     );
-    for finding in &judgement.findings {
+    let faults = judgement.findings.iter();
+    for finding in faults.filter(|finding| finding.severity == Severity::Fault) {
         let cause = "Its PCIe link trained at Gen5 x8 (capable: Gen5 x16) at 0000:12:00.0";
         assert!(finding.says.contains(cause), "{}", finding.says);
     }

@@ -15,7 +15,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
-    let above = context.observations.iter();
+    let above = context.observed.usual.iter();
     let above = above.filter(|seen| seen.expected.value().is_some() && seen.ratio > BELIEVABLE);
     let finding = |seen: &crate::judge::Observation<'_>| {
         let says = format!(

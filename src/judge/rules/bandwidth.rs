@@ -1,9 +1,12 @@
 //! A NIC that sends or receives well below what is expected, with every partner.
 
+use std::collections::BTreeSet;
+
 use super::{About, Context, evidence, measured, names, plain, roce_loss, whole};
-use crate::judge::Observation;
 use crate::judge::cause::explain;
+use crate::judge::{Observation, culprit};
 use crate::model::{Direction, End, Evidence, Finding, NicId, NodeName, Rule, Severity, Subject};
+use crate::plan::{Culprit, Decision};
 
 /// Observations of a kind that are shown; the sentence counts them all.
 const SHOWN: usize = 4;
@@ -32,10 +35,18 @@ const REMEDY: &str = "Compare LnkSta with LnkCap of the NIC and of every bridge 
                       transceiver, and look for a rate limit on the switch port.";
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
-    context
-        .localised
-        .accused
-        .iter()
+    // What a node's NICs have together, and what several queue pairs mend, are findings of their own.
+    let own = |end: &End| {
+        !matches!(
+            context.culprits.get(&end.nic),
+            Some(Decision::Known(
+                Culprit::Shared(_) | Culprit::Node | Culprit::OneQueuePair
+            ))
+        )
+    };
+    let accused = context.localised.accused.iter();
+    let accused = accused.filter(|(end, _)| own(end));
+    accused
         .map(|(end, lows)| finding(context, end, lows))
         .collect()
 }
@@ -55,17 +66,22 @@ pub(super) fn names_pcie(context: &Context<'_>, nic: &NicId) -> bool {
 
 fn finding(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Finding {
     // The best of them: a NIC is at least as good as its best probe.
-    let Some(best) = lows.iter().max_by(|a, b| share(a).total_cmp(&share(b))) else {
+    let Some(best) = lows.iter().max_by(|a, b| a.share().total_cmp(&b.share())) else {
         unreachable!("an accusation has observations");
     };
-    let rule = match share(best) < context.expect.half_below {
+    let rule = match best.share() < context.expect.half_below {
         true => Rule::HalfBandwidth,
         false => Rule::DegradedBandwidth,
     };
     let subject = Subject::Nic(end.nic.clone(), end.rail, Some(end.direction));
     let mut proof: Vec<Evidence> = lows.iter().take(SHOWN).map(|seen| evidence(seen)).collect();
     proof.extend(partners_elsewhere(context, end, lows));
+    proof.extend(culprit::proof(context.observed, end, &evidence));
     let mut says = sentence(context, end, lows, best);
+    let decision = context.culprits.get(&end.nic);
+    if let Some(more) = culprit::sentence(context.observed, end, decision) {
+        says = format!("{says} {more}");
+    }
     let expected = best.expected.value().copied();
     if let Some(cause) = expected.and_then(|whole| explain(context.ledger, end, best.rate, whole)) {
         says = format!("{says} {}", cause.says);
@@ -84,11 +100,6 @@ fn finding(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Findi
         plain(rule, Severity::Fault, subject, says, proof, remedy(end)),
         best,
     )
-}
-
-/// The worse of the two ways to look at it: the link's own ceiling, and what the others reach.
-fn share(seen: &Observation<'_>) -> f64 {
-    seen.ratio.min(seen.relative)
 }
 
 fn partner<'o>(end: &End, seen: &'o Observation<'_>) -> &'o NodeName {
@@ -110,7 +121,11 @@ fn sentence(
     };
     let of = whole(best);
     let partners = names(lows.iter().map(|seen| partner(end, seen)));
-    let n = lows.len();
+    let n = lows
+        .iter()
+        .map(|seen| partner(end, seen))
+        .collect::<BTreeSet<_>>()
+        .len();
     let proof = match worst_partner(context, end, lows) {
         Some(at_least) => format!(", who {others_do} at {at_least:.2} or more {from} others"),
         None => String::new(),
@@ -123,8 +138,8 @@ fn sentence(
 
 /// The smallest of the best shares that the proved partners reach with others.
 fn worst_partner(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Option<f64> {
-    let best =
-        |seen: &&Observation<'_>| context.localised.best.get(&end.partner(seen.pair)).copied();
+    let other = other(end.direction);
+    let best = |seen: &&Observation<'_>| context.localised.best(seen.end(other), other);
     let proved = lows
         .iter()
         .filter_map(best)
@@ -139,16 +154,19 @@ fn partners_elsewhere(
     lows: &[&Observation<'_>],
 ) -> Vec<Evidence> {
     let elsewhere = |low: &&Observation<'_>| {
-        let partner = end.partner(low.pair);
-        let same = |seen: &&Observation<'_>| match partner.direction {
-            Direction::Tx => seen.pair.from == partner.nic,
-            Direction::Rx => seen.pair.to == partner.nic,
-        };
-        let others = context.observations.iter().filter(same);
-        let best = others.max_by(|a, b| share(a).total_cmp(&share(b)))?;
-        (share(best) >= context.expect.degraded_below).then(|| evidence(best))
+        let other = other(end.direction);
+        let others = context.observed.of_end(low.end(other), other).into_iter();
+        let best = others.max_by(|a, b| a.share().total_cmp(&b.share()))?;
+        (best.share() >= context.expect.degraded_below).then(|| evidence(best))
     };
     lows.iter().filter_map(elsewhere).take(SHOWN).collect()
+}
+
+fn other(direction: Direction) -> Direction {
+    match direction {
+        Direction::Tx => Direction::Rx,
+        Direction::Rx => Direction::Tx,
+    }
 }
 
 fn remedy(end: &End) -> String {

@@ -14,7 +14,7 @@ pub(super) const ABOUT: About = About {
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut seen = BTreeSet::new();
-    let unknown = context.observations.iter().filter_map(|observation| {
+    let unknown = context.observed.usual.iter().filter_map(|observation| {
         let why = observation.expected.why_unknown()?;
         seen.insert(observation.pair.rail)
             .then_some((observation.pair.rail, why.to_owned()))

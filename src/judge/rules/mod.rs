@@ -3,9 +3,11 @@
 mod about;
 mod above_expected;
 mod bandwidth;
+mod came_and_went;
 mod corrupt_data;
 mod line_rate_unknown;
 mod link_lost;
+mod load_limit;
 mod no_nic;
 mod node;
 mod node_lost;
@@ -22,16 +24,25 @@ pub use about::{About, about};
 #[cfg(test)]
 pub(super) use node::testing;
 
-use super::{Localised, NodeView, Observation};
+use std::collections::BTreeMap;
+
+use super::culprit::conditions;
+use super::{Localised, NodeView, Observation, Observed, Standings};
 use crate::ledger::{Ledger, Probe};
-use crate::model::{CannotTell, Evidence, Expect, Finding, NodeName, Rule, Severity, Subject};
+use crate::model::{
+    CannotTell, Evidence, Expect, Finding, NicId, NodeName, Rule, Severity, Subject,
+};
+use crate::plan::Decision;
 
 /// What a rule may look at.
 pub(super) struct Context<'a> {
     pub(super) ledger: &'a Ledger,
     pub(super) expect: &'a Expect,
-    pub(super) observations: &'a [Observation<'a>],
+    pub(super) observed: &'a Observed<'a>,
     pub(super) localised: Localised<'a>,
+    pub(super) standings: Standings,
+    /// Where the cause of each accused NIC is, or what would tell.
+    pub(super) culprits: BTreeMap<NicId, Decision>,
 }
 
 /// What the rules say.
@@ -91,6 +102,10 @@ const RUN_RULES: &[RunRule] = &[
         check: bandwidth::check,
     },
     RunRule {
+        about: &[load_limit::SHARED, load_limit::NODE],
+        check: load_limit::check,
+    },
+    RunRule {
         about: &[one_queue_pair::ABOUT],
         check: one_queue_pair::check,
     },
@@ -101,6 +116,10 @@ const RUN_RULES: &[RunRule] = &[
     RunRule {
         about: &[slow_path::ABOUT],
         check: slow_path::check,
+    },
+    RunRule {
+        about: &[came_and_went::ABOUT],
+        check: came_and_went::check,
     },
     RunRule {
         about: &[rail_below_expected::ABOUT],
@@ -195,9 +214,10 @@ fn evidence(seen: &Observation<'_>) -> Evidence {
             seen.rate, seen.ratio
         ),
         from: format!(
-            "{}, RDMA write{}",
+            "{}, RDMA write{}{}",
             seen.probe.planned.probe,
-            shape(seen.probe)
+            shape(seen.probe),
+            conditions(seen.purpose()).map_or(String::new(), |under| format!(", {under}"))
         ),
     }
 }

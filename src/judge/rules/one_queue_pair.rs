@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{About, Context, measured, names, plain, shape, whole};
+use super::{About, Context, evidence, measured, names, plain, shape, whole};
 use crate::judge::Observation;
-use crate::ledger::Probe;
-use crate::model::{Direction, Evidence, Finding, Gbps, NicId, Rule, Severity, Subject};
+use crate::judge::culprit::isolated;
+use crate::model::{Direction, Finding, NicId, Purpose, Rule, Severity, Subject, Trial};
+use crate::plan::{Culprit, Decision};
 
 pub(super) const ABOUT: About = About {
     rule: Rule::OneQueuePair,
@@ -18,98 +19,99 @@ pub(super) const ABOUT: About = About {
              that hashes each to one member, for routing that puts each on one path, and at the CPU governor.",
 };
 
-/// A pair whose last probe reached what the others did not, and the best of those.
-type Lifted<'a> = (&'a Observation<'a>, &'a Probe, Gbps);
+/// What a pair reached with more queue pairs, and what it reached at best without.
+type Lifted<'a> = (&'a Observation<'a>, &'a Observation<'a>);
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
-    let lifted: Vec<Lifted<'_>> = context
-        .observations
+    let own = context.culprits.iter();
+    let own = own.filter(|(_, decision)| **decision == Decision::Known(Culprit::OneQueuePair));
+    let mut groups: BTreeMap<(&NicId, Direction), Vec<Lifted<'_>>> = BTreeMap::new();
+    let nics: Vec<&NicId> = own.map(|(nic, _)| nic).collect();
+    for end in context
+        .localised
+        .accused
+        .keys()
+        .filter(|end| nics.contains(&&end.nic))
+    {
+        let seen = isolated(context.observed, end).into_iter();
+        let wide = seen.filter(|seen| seen.purpose() == Purpose::Wide);
+        let lifted: Vec<Lifted<'_>> = wide
+            .filter_map(|wide| Some((wide, usual(context, wide, end.direction)?)))
+            .collect();
+        groups.insert((&end.nic, end.direction), lifted);
+    }
+    let pairs = context
+        .standings
+        .doubts
         .iter()
-        .filter_map(|seen| lifted(context, seen))
-        .collect();
-    let mut senders: BTreeMap<&NicId, Vec<&Lifted<'_>>> = BTreeMap::new();
-    let mut receivers: BTreeMap<&NicId, usize> = BTreeMap::new();
-    for one in &lifted {
-        senders.entry(&one.0.pair.from).or_default().push(one);
-        *receivers.entry(&one.0.pair.to).or_default() += 1;
-    }
-    // The end that more of them share has it.
-    let mut groups: BTreeMap<(&NicId, Direction), Vec<&Lifted<'_>>> = BTreeMap::new();
-    for one in &lifted {
-        let (from, to) = (&one.0.pair.from, &one.0.pair.to);
-        let end = match senders[from].len() >= receivers[to] {
-            true => (from, Direction::Tx),
-            false => (to, Direction::Rx),
-        };
-        groups.entry(end).or_default().push(one);
-    }
-    // One of several pairs may have been low by chance.
-    let groups = groups.into_iter();
-    groups
-        .filter(|((nic, direction), found)| found.len() > 1 || pairs(context, nic, *direction) == 1)
-        .map(|((nic, direction), found)| finding(nic, direction, &found))
+        .filter(|doubt| doubt.wide == Trial::Full);
+    let pairs = pairs.filter_map(|doubt| {
+        let mut isolating = context.observed.isolating.iter();
+        let wide = isolating.find(|seen| is_wide(seen) && *seen.pair == doubt.pair)?;
+        let usual = usual(context, wide, Direction::Tx)?;
+        Some((&wide.pair.from, Direction::Tx, vec![(wide, usual)]))
+    });
+    let nics = groups.into_iter().filter(|(_, lifted)| !lifted.is_empty());
+    let nics = nics.map(|((nic, direction), lifted)| finding(nic, direction, &lifted, true));
+    nics.chain(pairs.map(|(nic, direction, lifted)| finding(nic, direction, &lifted, false)))
         .collect()
 }
 
-/// How many pairs of a NIC were measured in a direction.
-fn pairs(context: &Context<'_>, nic: &NicId, direction: Direction) -> usize {
-    let mine = context.observations.iter().filter(|seen| match direction {
-        Direction::Tx => seen.pair.from == *nic,
-        Direction::Rx => seen.pair.to == *nic,
-    });
-    mine.count()
+/// Whether more queue pairs lift what is low of a pair: then it is this rule's, not a slow pair or path.
+pub(super) fn explains(context: &Context<'_>, seen: &Observation<'_>) -> bool {
+    let mut doubts = context.standings.doubts.iter();
+    doubts.any(|doubt| doubt.pair == *seen.pair && doubt.wide == Trial::Full)
 }
 
-fn lifted<'a>(context: &Context<'a>, seen: &'a Observation<'a>) -> Option<Lifted<'a>> {
-    seen.probe.planned.spec.as_ref()?;
-    let usual = context
-        .ledger
-        .probes()
-        .filter(|probe| probe.planned.pair == *seen.pair && probe.planned.spec.is_none());
-    let usual = usual.max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
-    let best = usual.rate()?;
-    let share = best.share_of(seen.rate)? * seen.ratio;
-    let limit = context.expect.degraded_below;
-    (seen.ratio >= limit && share < limit).then_some((seen, usual, best))
+fn is_wide(seen: &Observation<'_>) -> bool {
+    seen.purpose() == Purpose::Wide
 }
 
-fn rate(probe: &Probe) -> f64 {
-    probe.rate().map_or(0.0, |rate| rate.0)
+/// The best that the end of a wide probe reached under the run's own settings.
+fn usual<'a>(
+    context: &Context<'a>,
+    wide: &Observation<'_>,
+    direction: Direction,
+) -> Option<&'a Observation<'a>> {
+    let mine = context
+        .observed
+        .of_end(wide.end(direction), direction)
+        .into_iter();
+    mine.filter(|seen| seen.share() < context.expect.degraded_below)
+        .max_by(|a, b| a.rate.0.total_cmp(&b.rate.0))
 }
 
-fn finding(nic: &NicId, direction: Direction, found: &[&Lifted<'_>]) -> Finding {
-    let (seen, usual, best) = *found[0];
-    let partners = found.iter().map(|(seen, ..)| match direction {
+fn finding(nic: &NicId, direction: Direction, found: &[Lifted<'_>], of_nic: bool) -> Finding {
+    let (seen, usual) = found[0];
+    let partners = found.iter().map(|(seen, _)| match direction {
         Direction::Tx => &seen.pair.to.node,
         Direction::Rx => &seen.pair.from.node,
     });
-    let subject = match found.len() {
-        1 => Subject::Pair(seen.pair.clone()),
-        _ => Subject::Nic(nic.clone(), seen.pair.rail, Some(direction)),
+    let subject = match of_nic {
+        false => Subject::Pair(seen.pair.clone()),
+        true => Subject::Nic(nic.clone(), seen.pair.rail, Some(direction)),
     };
     let (verb, way) = match direction {
         Direction::Tx => ("sends", "to"),
         Direction::Rx => ("receives", "from"),
     };
     let says = format!(
-        "NIC {nic} ({}) {verb} {best} {way} {} as the settings say, and {}, {:.2} of {}, with{}.",
+        "NIC {nic} ({}) {verb} {} as the settings say, and {} {way} {}, {:.2} of {}, with{}.",
         seen.pair.rail,
-        names(partners),
+        usual.rate,
         seen.rate,
+        names(partners),
         seen.ratio,
         whole(seen),
         shape(seen.probe).trim_start_matches(','),
     );
-    let proof = [(usual, best), (seen.probe, seen.rate)].map(|(probe, rate)| Evidence {
-        saw: format!("{}: {rate}", seen.pair),
-        from: format!("{}, RDMA write{}", probe.planned.probe, shape(probe)),
-    });
+    let proof = vec![evidence(usual), evidence(seen)];
     let plain = plain(
         Rule::OneQueuePair,
         Severity::Warning,
         subject,
         says,
-        proof.to_vec(),
+        proof,
         ABOUT.remedy,
     );
     measured(plain, seen)
@@ -119,37 +121,25 @@ fn finding(nic: &NicId, direction: Direction, found: &[&Lifted<'_>]) -> Finding 
 mod tests {
     use crate::judge::judge;
     use crate::ledger::testing::{events, ledger, probed};
-    use crate::model::{Bytes, Event, ProbeId, ProbeSpec, Rule, Severity, Verdict};
+    use crate::model::{Bytes, Event, ProbeId, ProbeSpec, Purpose, Rule, Severity, Verdict};
 
     const FULL: f64 = 391.0;
 
-    /// Three nodes; what node 1 sends is at half, and at `wide` with more queue pairs.
+    /// Three nodes; what node 1 sends is at half, alone as well, and at `wide` with more queue pairs.
     fn judged(wide: f64) -> crate::judge::Judgement {
-        judged_to(wide, &["node02", "node03"])
-    }
-
-    /// The same, and only what it sends to `slow` is measured again.
-    fn judged_to(wide: f64, slow: &[&str]) -> crate::judge::Judgement {
-        let mut events = events(3, 1, &|i, _, _| {
-            Some(if i == 0 { 0.5 * FULL } else { FULL })
-        });
+        let rate = |i, _, _| Some(if i == 0 { 0.5 * FULL } else { FULL });
+        let mut events = events(3, 1, &rate);
         let end = events.pop().unwrap();
         let before = ledger(&events);
-        let mut probe = 90;
-        for summary in before.pairs() {
-            let (from, to) = (&summary.pair.from.node.0, &summary.pair.to.node.0);
-            if from != "node01" || !slow.contains(&to.as_str()) {
-                continue;
+        let slow = before.pairs()[0].pair.clone();
+        let made = [(Purpose::Alone, 0.5 * FULL), (Purpose::Wide, wide)];
+        for (probe, (purpose, rate)) in (90..).zip(made) {
+            let mut again = probed(ProbeId(probe), slow.clone(), Some(rate));
+            if let Event::RoundPlanned { pairs, .. } = &mut again[0] {
+                pairs[0].purpose = purpose;
+                pairs[0].spec = (purpose == Purpose::Wide).then(|| spec(&before));
             }
-            for spec in [None, Some(spec(&before))] {
-                let rate = if spec.is_some() { wide } else { 0.5 * FULL };
-                let mut again = probed(ProbeId(probe), summary.pair.clone(), Some(rate));
-                if let Event::RoundPlanned { pairs, .. } = &mut again[0] {
-                    pairs[0].spec = spec;
-                }
-                events.extend(again);
-                probe += 1;
-            }
+            events.extend(again);
         }
         events.push(end);
         judge(&ledger(&events))
@@ -176,28 +166,26 @@ mod tests {
         );
         assert_eq!(
             finding.says,
-            "NIC mlx5_0 of node01 (rail 0) sends 196 Gb/s to node02, node03 as the settings say, and 391 Gb/s, \
-             1.00 of expected, with 4 queue pairs x 8 MiB."
+            "NIC mlx5_0 of node01 (rail 0) sends 196 Gb/s as the settings say, and 391 Gb/s to node02, 1.00 of \
+             expected, with 4 queue pairs x 8 MiB."
         );
     }
 
     #[test]
-    fn one_pair_of_several_may_be_chance() {
-        let judgement = judged_to(FULL, &["node02"]);
-        let mut rules = judgement.findings.iter().map(|f| f.rule);
-        assert!(!rules.any(|rule| rule == Rule::OneQueuePair));
-    }
-
-    #[test]
-    fn what_stays_low_is_one_and_says_that_it_was_tried() {
+    fn what_stays_low_is_the_nics_and_says_that_it_was_tried() {
         let judgement = judged(0.51 * FULL);
         assert_eq!(judgement.findings.len(), 1, "{:#?}", judgement.findings);
         let finding = &judgement.findings[0];
         assert_eq!(finding.rule, Rule::HalfBandwidth);
         assert!(
-            finding.evidence[0]
-                .from
-                .ends_with("RDMA write, 4 queue pairs x 8 MiB"),
+            finding
+                .says
+                .contains("with more queue pairs: the cause is in the NIC")
+        );
+        let wide = "RDMA write, 4 queue pairs x 8 MiB, the other rails idle, more queue pairs";
+        let mut proof = finding.evidence.iter();
+        assert!(
+            proof.any(|evidence| evidence.from.ends_with(wide)),
             "{finding:#?}"
         );
     }

@@ -13,7 +13,8 @@ pub(super) const ABOUT: About = About {
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let finding = |(rail, _): (&crate::model::Rail, &f64)| {
         let mine = context
-            .observations
+            .observed
+            .usual
             .iter()
             .filter(|seen| seen.pair.rail == *rail);
         let best = mine.clone().max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;

@@ -1,6 +1,6 @@
 //! A slow pair of which it cannot be told whether the sender or the receiver is the cause.
 
-use super::{About, Context, evidence, measured, plain, whole};
+use super::{About, Context, evidence, measured, one_queue_pair, plain, whole};
 use crate::model::{Finding, Rule, Severity, Subject};
 
 pub(super) const ABOUT: About = About {
@@ -35,5 +35,9 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
             seen,
         )
     };
-    context.localised.ambiguous.iter().map(finding).collect()
+    let pairs = context.localised.ambiguous.iter();
+    pairs
+        .filter(|seen| !one_queue_pair::explains(context, seen))
+        .map(finding)
+        .collect()
 }

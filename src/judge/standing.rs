@@ -1,0 +1,277 @@
+//! How every NIC of a run stands: what an adaptive sweep decides by what to measure next.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::localise::is_low;
+use super::observe::{Observation, Observed};
+use super::{Localised, localise, observe};
+use crate::ledger::Ledger;
+use crate::model::{
+    Direction, Doubt, EndStanding, NicId, NicStanding, NodeFacts, NodeName, NodeStanding, Pair,
+    PciAddress, Purpose, RailStanding, RunSettings, Standing, Trial,
+};
+
+/// How a run stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standings {
+    /// Every node that has a NIC on a rail, by name.
+    pub nodes: Vec<NodeStanding>,
+    /// Pairs whose last word is not spoken, though neither end is accused; by rail, sender and receiver.
+    pub doubts: Vec<Doubt>,
+}
+
+/// How a run stands as far as it has come.
+pub fn standings(ledger: &Ledger) -> Standings {
+    let Some(settings) = ledger.settings() else {
+        return Standings::default();
+    };
+    let observed = observe(ledger);
+    let localised = localise(&observed, settings);
+    stand(ledger, &observed, &localised, settings)
+}
+
+/// The same, of what was localised before.
+pub(super) fn stand(
+    ledger: &Ledger,
+    observed: &Observed<'_>,
+    localised: &Localised<'_>,
+    settings: &RunSettings,
+) -> Standings {
+    let mut nics: Vec<NicStanding> = vec![NicStanding::default(); observed.cast.parts.len()];
+    for (number, nic) in nics.iter_mut().enumerate() {
+        nic.tx.standing = localised.standing(number, Direction::Tx);
+        nic.rx.standing = localised.standing(number, Direction::Rx);
+    }
+    let rounds = rounds(ledger, observed);
+    count_confirmations(&rounds, &mut nics);
+    let verdicts = Verdicts {
+        observed,
+        localised,
+        settings,
+    };
+    for ((number, purpose), tries) in rounds.trials() {
+        if nics[number].is_accused() {
+            let trial = verdicts.trial(number, purpose, tries, &nics[number]);
+            set(&mut nics[number], purpose, trial);
+        }
+    }
+    Standings {
+        nodes: nodes(ledger, observed, &nics),
+        doubts: doubts(ledger, observed, localised, &verdicts),
+    }
+}
+
+/// The rounds in which each NIC was to be measured, for each purpose.
+#[derive(Default)]
+struct Rounds {
+    of: BTreeMap<(usize, Purpose), BTreeSet<u32>>,
+}
+
+impl Rounds {
+    fn trials(&self) -> impl Iterator<Item = ((usize, Purpose), u8)> {
+        let isolating = self
+            .of
+            .iter()
+            .filter(|((_, purpose), _)| purpose.isolates());
+        isolating.map(|(key, rounds)| (*key, clamp(rounds.len())))
+    }
+}
+
+fn clamp(count: usize) -> u8 {
+    u8::try_from(count).unwrap_or(u8::MAX)
+}
+
+fn rounds(ledger: &Ledger, observed: &Observed<'_>) -> Rounds {
+    let mut rounds = Rounds::default();
+    for probe in ledger.probes() {
+        let purpose = probe.planned.purpose;
+        if probe.outcome.is_none() || !(purpose.isolates() || purpose == Purpose::Confirm) {
+            continue;
+        }
+        for nic in [&probe.planned.pair.from, &probe.planned.pair.to] {
+            if let Some(number) = observed.cast.number(nic) {
+                rounds
+                    .of
+                    .entry((number, purpose))
+                    .or_default()
+                    .insert(probe.round);
+            }
+        }
+    }
+    rounds
+}
+
+fn count_confirmations(rounds: &Rounds, nics: &mut [NicStanding]) {
+    let confirm = rounds
+        .of
+        .iter()
+        .filter(|((_, purpose), _)| *purpose == Purpose::Confirm);
+    for ((number, _), rounds) in confirm {
+        nics[*number].tx.confirmations = clamp(rounds.len());
+        nics[*number].rx.confirmations = clamp(rounds.len());
+    }
+}
+
+fn set(nic: &mut NicStanding, purpose: Purpose, trial: Trial) {
+    match purpose {
+        Purpose::Alone => nic.alone = trial,
+        Purpose::HostMemory => nic.host_memory = trial,
+        Purpose::OneWay => nic.one_way = trial,
+        Purpose::Wide => nic.wide = trial,
+        Purpose::Siblings => nic.siblings = trial,
+        _ => {}
+    }
+}
+
+struct Verdicts<'a> {
+    observed: &'a Observed<'a>,
+    localised: &'a Localised<'a>,
+    settings: &'a RunSettings,
+}
+
+impl Verdicts<'_> {
+    /// What the isolating probes of a NIC say of the directions that it is accused of.
+    fn trial(&self, number: usize, purpose: Purpose, tries: u8, nic: &NicStanding) -> Trial {
+        let accused = |direction| {
+            let end: EndStanding = match direction {
+                Direction::Tx => nic.tx,
+                Direction::Rx => nic.rx,
+            };
+            end.standing == Standing::Accused
+        };
+        let mine = self.observed.isolating.iter().filter(|seen| {
+            let direction = [Direction::Tx, Direction::Rx]
+                .into_iter()
+                .find(|direction| seen.end(*direction) == number);
+            seen.purpose() == purpose && direction.is_some_and(accused)
+        });
+        let lows: Vec<bool> = mine.map(|seen| self.is_low(seen)).collect();
+        match lows.iter().any(|low| *low) {
+            _ if lows.is_empty() => Trial::Failed(tries),
+            true => Trial::Low,
+            false => Trial::Full,
+        }
+    }
+
+    fn is_low(&self, seen: &Observation<'_>) -> bool {
+        is_low(seen, &self.localised.low_rails, &self.settings.expect)
+    }
+}
+
+fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<NodeStanding> {
+    let mut nodes: BTreeMap<&NodeName, NodeStanding> = BTreeMap::new();
+    for (rail, node, nic) in ledger.rail_nics() {
+        let Some(nic) = nic.value() else { continue };
+        let facts = ledger.get_node(node).and_then(|node| node.facts.as_ref());
+        let (root_port, numa) = facts.map_or((None, None), |facts| place(facts, nic));
+        let number = observed.cast.number(nic);
+        let standing = number.map_or(NicStanding::default(), |number| nics[number]);
+        let new = || NodeStanding {
+            node: node.clone(),
+            nics: Vec::new(),
+        };
+        let entry = nodes.entry(node).or_insert_with(new);
+        let nic = nic.clone();
+        entry.nics.push(RailStanding {
+            rail,
+            nic,
+            root_port,
+            numa,
+            standing,
+        });
+    }
+    nodes.into_values().collect()
+}
+
+/// The root port above a NIC, and its NUMA node.
+fn place(facts: &NodeFacts, nic: &NicId) -> (Option<PciAddress>, Option<u32>) {
+    let devices = facts.rdma.value().map(Vec::as_slice).unwrap_or_default();
+    let device = devices.iter().find(|device| device.name == nic.device);
+    let pci = device.and_then(|device| device.pci.value());
+    let chain = pci
+        .zip(facts.pcie.value())
+        .map(|(pci, tree)| tree.chain(pci));
+    let root = chain.as_ref().filter(|chain| chain.len() > 1);
+    let root = root
+        .and_then(|chain| chain.last())
+        .map(|root| root.address.clone());
+    let function = chain.as_ref().and_then(|chain| chain.first());
+    let numa = function.and_then(|function| function.numa_node.value().copied());
+    (root, numa)
+}
+
+/// Low pairs that neither end is accused of, and pairs of which nothing was measured.
+fn doubts(
+    ledger: &Ledger,
+    observed: &Observed<'_>,
+    localised: &Localised<'_>,
+    verdicts: &Verdicts<'_>,
+) -> Vec<Doubt> {
+    let mut rounds: BTreeMap<(usize, usize), Tries<'_>> = BTreeMap::new();
+    for seen in localised.ambiguous.iter().chain(&localised.paths) {
+        let [from, to] = seen.ends;
+        let tries = Tries {
+            pair: Some(seen.pair),
+            measured: true,
+            ..Tries::default()
+        };
+        rounds.insert((from, to), tries);
+    }
+    // Sorted, as the observations are.
+    let mut measured: Vec<[usize; 2]> = observed.usual.iter().map(|seen| seen.ends).collect();
+    measured.dedup();
+    for probe in ledger.probes().filter(|probe| probe.outcome.is_some()) {
+        let pair = &probe.planned.pair;
+        let numbers = [&pair.from, &pair.to].map(|nic| observed.cast.number(nic));
+        let [Some(from), Some(to)] = numbers else {
+            continue;
+        };
+        if probe.was_tried()
+            && measured.binary_search(&[from, to]).is_err()
+            && !probe.planned.purpose.isolates()
+        {
+            rounds.entry((from, to)).or_default().pair = Some(pair);
+        }
+        if let Some(tries) = rounds.get_mut(&(from, to)) {
+            let purpose = probe.planned.purpose;
+            let of = if purpose == Purpose::Wide {
+                &mut tries.wide
+            } else {
+                &mut tries.rounds
+            };
+            of.insert(probe.round);
+        }
+    }
+    let doubt =
+        |((from, to), tries): ((usize, usize), Tries<'_>)| tries.doubt([from, to], verdicts);
+    rounds.into_iter().filter_map(doubt).collect()
+}
+
+/// The rounds of a pair in doubt.
+#[derive(Default)]
+struct Tries<'a> {
+    pair: Option<&'a Pair>,
+    measured: bool,
+    rounds: BTreeSet<u32>,
+    wide: BTreeSet<u32>,
+}
+
+impl Tries<'_> {
+    fn doubt(self, ends: [usize; 2], verdicts: &Verdicts<'_>) -> Option<Doubt> {
+        let wide = verdicts.observed.isolating.iter();
+        let wide = wide.filter(|seen| seen.ends == ends && seen.purpose() == Purpose::Wide);
+        let lows: Vec<bool> = wide.map(|seen| verdicts.is_low(seen)).collect();
+        let wide = match (self.wide.len(), lows.as_slice()) {
+            (0, _) => Trial::Open,
+            (tries, []) => Trial::Failed(clamp(tries)),
+            (_, lows) if lows.iter().any(|low| !low) => Trial::Full,
+            _ => Trial::Low,
+        };
+        Some(Doubt {
+            pair: self.pair?.clone(),
+            rounds: clamp(self.rounds.len()),
+            measured: self.measured,
+            wide,
+        })
+    }
+}
