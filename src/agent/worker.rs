@@ -91,11 +91,8 @@ impl Job {
                     nonce,
                     force,
                 } => {
-                    let answer = match self.declines(&port, force) {
-                        Some(declined) => Ok(declined),
-                        None => self.prepare(role, &spec, &port, nonce),
-                    };
-                    (ProbeStage::Prepare, answer)
+                    let done = self.prepare_if_free(role, &spec, &port, nonce, force);
+                    (ProbeStage::Prepare, done)
                 }
                 Order::Connect { peer } => (ProbeStage::Connect, self.connect(&peer)),
                 Order::Run => (ProbeStage::Run, self.run()),
@@ -114,14 +111,23 @@ impl Job {
         }
     }
 
-    /// Instead of a probe that would be in somebody's way.
-    fn declines(&self, port: &LocalPort, force: bool) -> Option<FromAgent> {
-        if force {
-            return None;
+    /// Declines where somebody works with the port, unless that is not to matter.
+    fn prepare_if_free(
+        &mut self,
+        role: Role,
+        spec: &ProbeSpec,
+        port: &LocalPort,
+        nonce: u64,
+        force: bool,
+    ) -> Answer {
+        let look = || in_use(&Root::live(), &port.device, port.port);
+        match (!force).then(look).flatten() {
+            Some(why) => Ok(FromAgent::ProbeDeclined {
+                probe: self.probe,
+                why,
+            }),
+            None => self.prepare(role, spec, port, nonce),
         }
-        let why = in_use(&Root::live(), &port.device, port.port)?;
-        let probe = self.probe;
-        Some(FromAgent::ProbeDeclined { probe, why })
     }
 
     fn prepare(&mut self, role: Role, spec: &ProbeSpec, port: &LocalPort, nonce: u64) -> Answer {

@@ -25,8 +25,8 @@ Every report of it says first that it is simulated, in JSON by \"simulated\": tr
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = DEMO_EXAMPLES)]
 pub struct DemoArgs {
-    /// Simulate so many nodes, 1 to 256 [default: those of the scenario, 16]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Simulate so many nodes, 1 to 16384 [default: those of the scenario, 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16384))]
     pub nodes: Option<u16>,
 
     /// With so many NICs on each, 1 to 16 [default: those of the scenario, 4]

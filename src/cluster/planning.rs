@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::judge::{Standings, setup, standings};
 use crate::ledger::{Ledger, NodeState};
 use crate::model::{
-    LeafGroup, NicId, NodeFacts, NodeName, NodeStanding, Pair, Pattern, Port, Rail, RailNic, Role,
-    Route, RunSettings, SweepSettings,
+    LeafGroup, NicId, NodeFacts, NodeName, NodeStanding, Outcome, Pair, Pattern, Port, Rail,
+    RailNic, Role, Route, RunSettings, SweepSettings, is_left_alone,
 };
 use crate::plan::{
     Meeting, NoRoute, PlannedRound, Player, Probes, Schedule, in_use, leaves, named_rounds,
@@ -211,9 +211,13 @@ impl<'a> Usable<'a> {
     fn of(ledger: &'a Ledger) -> Self {
         let force = ledger.settings().is_some_and(|settings| settings.force);
         let nics = ledger.rail_nics().filter_map(|(_, _, nic)| nic.value());
+        let declined = declined(ledger);
         let looked_up = nics.filter_map(|nic| {
             let facts = ledger.get_node(&nic.node)?.facts.as_ref()?;
-            let why = (!force).then(|| in_use(facts, nic)).flatten();
+            let declined = declined.get(nic).map(|why| (*why).to_owned());
+            let why = (!force)
+                .then(|| declined.or_else(|| in_use(facts, nic)))
+                .flatten();
             Some((nic, (port(ledger, nic)?, why)))
         });
         Self {
@@ -247,6 +251,22 @@ impl<'a> Usable<'a> {
             }
         })
     }
+}
+
+/// NICs that a job began to use after the survey, with what their nodes said of it.
+fn declined(ledger: &Ledger) -> HashMap<&NicId, &str> {
+    let mut declined = HashMap::new();
+    for probe in ledger.probes() {
+        if let Some(Outcome::NotRun { why }) = &probe.outcome {
+            let Pair { from, to, .. } = &probe.planned.pair;
+            let nics = [from, to].into_iter();
+            declined.extend(
+                nics.filter(|nic| is_left_alone(nic, why))
+                    .map(|nic| (nic, why.as_str())),
+            );
+        }
+    }
+    declined
 }
 
 /// The pairs that were tried in the pattern.

@@ -25,7 +25,7 @@ pub use cluster::{CarrierConfig, Cluster, NodeConfig, Operator, SelectError, Ssh
 pub use groups::GroupsFile;
 pub use pattern::{PatternError, check_pattern};
 pub use problem::{ConfigErrors, Problem};
-pub use scenario::{Fault, Generation, Outliers, Place, Scenario};
+pub use scenario::{Ecmp, Fault, Generation, Outliers, Place, Scenario, Uplink};
 
 /// The built-in defaults, commented: the only place where a default value of the file stands.
 pub const DEFAULT: &str = include_str!("../../configs/default.toml");

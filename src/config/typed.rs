@@ -1,6 +1,8 @@
 //! Cluster and scenario files as typed: every key that may stand in it, each with its place in the text.
 //! Nothing here says what a value may be; `check` does.
 
+mod scenario;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,6 +11,8 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
+
+pub(super) use scenario::*;
 
 /// A value with its place, where the key was typed.
 pub(super) type Typed<T> = Option<Spanned<T>>;
@@ -103,103 +107,6 @@ pub(super) struct TypedExpect {
     pub line_rate: Typed<String>,
     pub half_below: Typed<f64>,
     pub degraded_below: Typed<f64>,
-}
-
-/// A scenario file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedScenario {
-    pub nodes: Typed<i64>,
-    pub rails: Typed<i64>,
-    pub line_rate: Typed<String>,
-    pub mtu: Typed<i64>,
-    pub noise: Typed<f64>,
-    pub outliers: Table<TypedOutliers>,
-    pub slow_nic: Tables<TypedSlowNic>,
-    pub narrow_pcie: Tables<TypedNarrow>,
-    pub slow_path: Tables<TypedPath>,
-    pub slow_rail: Tables<TypedRail>,
-    pub lost_node: Tables<TypedEnd>,
-    pub silent_node: Tables<TypedEnd>,
-    pub port_down: Tables<TypedPort>,
-    pub small_mtu: Tables<TypedMtu>,
-    pub no_gpudirect: Tables<TypedOnNode>,
-}
-
-/// `[outliers]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedOutliers {
-    pub share: Typed<f64>,
-    pub depth: Typed<f64>,
-}
-
-/// `[[slow_nic]]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedSlowNic {
-    pub node: Typed<String>,
-    pub rail: Typed<i64>,
-    pub direction: Typed<String>,
-    pub ratio: Typed<f64>,
-}
-
-/// `[[narrow_pcie]]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedNarrow {
-    pub node: Typed<String>,
-    pub rail: Typed<i64>,
-    pub width: Typed<i64>,
-}
-
-/// `[[slow_path]]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedPath {
-    pub from: Typed<String>,
-    pub to: Typed<String>,
-    pub rail: Typed<i64>,
-    pub ratio: Typed<f64>,
-}
-
-/// `[[slow_rail]]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedRail {
-    pub rail: Typed<i64>,
-    pub ratio: Typed<f64>,
-}
-
-/// `[[lost_node]]` and `[[silent_node]]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedEnd {
-    pub node: Typed<String>,
-    pub round: Typed<i64>,
-}
-
-/// `[[port_down]]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedPort {
-    pub node: Typed<String>,
-    pub rail: Typed<i64>,
-}
-
-/// `[[small_mtu]]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedMtu {
-    pub node: Typed<String>,
-    pub mtu: Typed<i64>,
-}
-
-/// `[[no_gpudirect]]`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct TypedOnNode {
-    pub node: Typed<String>,
 }
 
 /// A table and nothing else: serde alone would take a list for one, its items in the order of the

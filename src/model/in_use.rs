@@ -44,3 +44,8 @@ pub fn busy_with(traffic: &Traffic, line: Option<Gbps>) -> Option<String> {
 pub fn left_alone(nic: &NicId, why: &str) -> String {
     format!("{nic} is in use: {why} (--force probes it all the same)")
 }
+
+/// Whether that is why something was not run.
+pub fn is_left_alone(nic: &NicId, why: &str) -> bool {
+    why.starts_with(&format!("{nic} is in use: "))
+}

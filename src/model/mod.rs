@@ -41,7 +41,7 @@ pub use host::{
     Access, FrequencyScaling, HostFacts, KernelLogKind, KernelLogLine, KernelModule, VerbsNode,
 };
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
-pub use in_use::{busy_with, held_by_a_job, left_alone};
+pub use in_use::{busy_with, held_by_a_job, is_left_alone, left_alone};
 pub use netdev::{
     ArpSettings, Bond, Interface, Lossless, NetdevSettings, Pause, Priorities, Routing,
     SubnetRoute, Subnetwork, Trust,

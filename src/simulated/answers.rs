@@ -1,8 +1,9 @@
 //! What a simulated agent says.
 
+use crate::config::Scenario;
 use crate::model::{
-    CpuUse, Endpoint, Fact, Gbps, LocalPort, Measurement, NodeFacts, Port, ProbeId, ProbeSpec,
-    ProbeStage, QueuePairAddress, RdmaDevice, RemoteMemory, TransferEnd, Verification,
+    CpuUse, Endpoint, Fact, Gbps, Gid, Measurement, ProbeId, ProbeSpec, ProbeStage,
+    QueuePairAddress, RemoteMemory, TransferEnd, Verification,
 };
 use crate::wire::{FromAgent, PROTOCOL};
 
@@ -23,22 +24,28 @@ pub(super) fn failed(probe: ProbeId, stage: ProbeStage, why: String) -> FromAgen
     FromAgent::ProbeFailed { probe, stage, why }
 }
 
-/// The rail and the port that a probe is to use.
-pub(super) fn find<'a>(facts: &'a NodeFacts, at: &LocalPort) -> Option<(u16, &'a Port)> {
-    let devices: &[RdmaDevice] = facts.rdma.value()?;
-    let (rail, device) = (0..).zip(devices).find(|(_, d)| d.name == at.device)?;
-    let port = device.ports.iter().find(|port| port.number == at.port)?;
-    Some((rail, port))
+/// The rail of a NIC.
+pub(super) fn rail(device: &str, port: u8, rails: u16) -> Option<u16> {
+    let rail = device.strip_prefix("mlx5_")?.parse().ok()?;
+    let there = rail < rails && port == 1 && device == Scenario::device(rail);
+    there.then_some(rail)
+}
+
+/// A port: its addresses, and its MTU in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PortIs {
+    pub(super) lid: u16,
+    pub(super) gid: Gid,
+    pub(super) mtu: u32,
 }
 
 /// What a peer needs to know. Nobody connects to it, so any numbers do that can be.
-pub(super) fn endpoint(port: &Port, spec: &ProbeSpec, probe: ProbeId, mtu: u32) -> Endpoint {
+pub(super) fn endpoint(port: PortIs, spec: &ProbeSpec, probe: ProbeId) -> Endpoint {
     let number = |n: u32| (probe.0 as u32).wrapping_mul(64).wrapping_add(n) & 0x00ff_ffff;
-    let any = || std::net::Ipv6Addr::UNSPECIFIED.into();
     Endpoint {
-        lid: port.lid.value().copied().unwrap_or(0),
-        gid: port.gids.first().map_or_else(any, |entry| entry.gid),
-        mtu,
+        lid: port.lid,
+        gid: port.gid,
+        mtu: port.mtu,
         queue_pairs: (0..spec.queue_pairs)
             .map(|n| QueuePairAddress {
                 number: number(n),

@@ -3,16 +3,22 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::answers::{endpoint, failed, find, hello, measurement, verified};
+use super::answers::{PortIs, endpoint, failed, hello, measurement, rail, verified};
+use super::load::{Flow, Load, Nic};
+use super::mix::{Mix, Why};
 use super::rates::Rates;
-use super::server;
+use super::server::{self, Servers};
 use crate::cluster::{Fleet, FromNode};
-use crate::config::{Fault, Place, Scenario};
-use crate::model::{LocalPort, NodeFacts, NodeName, ProbeId, ProbeSpec, ProbeStage, Role};
+use crate::config::{Fault, Scenario};
+use crate::model::{Gbps, LocalPort, NicId, NodeName, Pair, ProbeId, ProbeSpec, ProbeStage, Role};
 use crate::wire::{FromAgent, ToAgent};
 
 /// How often a node says that it lives, in simulated time.
 const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// What an initiator says whose packets are never acknowledged.
+const NO_ACKNOWLEDGEMENT: &str =
+    "nothing acknowledges what was sent (transport retry counter exceeded)";
 
 /// Until when a node answers. Rounds count from 1; 0 is before the first.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,31 +30,59 @@ enum Fate {
 
 #[derive(Debug)]
 struct Node {
-    name: NodeName,
-    facts: NodeFacts,
-    fate: Fate,
+    /// In the scenario; `None` where that has no node of this name.
+    number: Option<u16>,
     gone: bool,
 }
 
-/// A probe in progress: what its two ends were told.
+/// An end of a probe that is prepared: the NIC, and its MTU in bytes.
+type End = Option<(Nic, u32)>;
+
+/// A probe in progress: what its two ends were told, the initiator's part first.
 #[derive(Debug)]
 struct Probe {
     spec: ProbeSpec,
-    /// Node, rail and path MTU in bytes; the initiator's first.
-    ends: [Option<(usize, u16, u32)>; 2],
+    ends: [End; 2],
+}
+
+impl Probe {
+    /// What it moves, once both ends are prepared.
+    fn flow(&self) -> Option<Flow> {
+        let [Some((from, mtu)), Some((to, other))] = self.ends else {
+            return None;
+        };
+        Some(Flow {
+            from,
+            to,
+            queue_pairs: self.spec.queue_pairs,
+            memory: self.spec.memory,
+            mtu: mtu.min(other),
+        })
+    }
 }
 
 /// A cluster in this process.
 #[derive(Debug)]
 pub struct SimulatedFleet {
     nodes: Vec<Node>,
+    servers: Servers,
     rates: Rates,
+    rails: u16,
+    mtu: u32,
+    /// Nodes with another MTU.
+    mtus: HashMap<u16, u32>,
+    /// Nodes that do not answer to the end.
+    fates: HashMap<u16, Fate>,
+    silent: f64,
+    seed: u64,
     inbox: VecDeque<(usize, FromNode)>,
     probes: HashMap<ProbeId, Probe>,
-    attempts: HashMap<(usize, usize, u16), u32>,
+    attempts: HashMap<(Nic, Nic), u32>,
     round: u32,
     /// Whether the ends of a round are being told to prepare: the next word of another kind begins it.
     preparing: bool,
+    /// All that runs in the round, from its first start on.
+    load: Option<Load>,
     now: Instant,
     next_beat: Instant,
 }
@@ -56,31 +90,27 @@ pub struct SimulatedFleet {
 impl SimulatedFleet {
     /// The nodes of a scenario in the order of `names`, as a run's settings list them.
     pub fn new(scenario: &Scenario, names: &[NodeName], seed: u64) -> Self {
-        let numbers = (0..).zip(scenario.names());
-        let mut known: HashMap<NodeName, NodeFacts> = numbers
-            .map(|(number, name)| (name.clone(), server::facts(scenario, number, &name)))
-            .collect();
-        let rates = Rates::new(scenario, &known, seed);
-        let node = |name: &NodeName| {
-            let facts = known.remove(name);
-            Node {
-                fate: facts
-                    .as_ref()
-                    .map_or(Fate::LostIn(0), |_| fate(scenario, name)),
-                facts: facts.unwrap_or_default(),
-                name: name.clone(),
-                gone: false,
-            }
+        let node = |name: &NodeName| Node {
+            number: scenario.number(name),
+            gone: false,
         };
         let now = Instant::now();
         let mut fleet = Self {
             nodes: names.iter().map(node).collect(),
-            rates,
+            servers: Servers::new(scenario),
+            rates: Rates::new(scenario, seed),
+            rails: scenario.rails,
+            mtu: scenario.mtu,
+            mtus: mtus(scenario),
+            fates: fates(scenario),
+            silent: scenario.silent,
+            seed,
             inbox: VecDeque::new(),
             probes: HashMap::new(),
             attempts: HashMap::new(),
             round: 0,
             preparing: false,
+            load: None,
             now,
             next_beat: now + HEARTBEAT,
         };
@@ -96,15 +126,20 @@ impl SimulatedFleet {
         self.inbox.push_back((node, FromNode::Said(message)));
     }
 
+    fn fate(&self, number: Option<u16>) -> Fate {
+        let fate = |number| self.fates.get(&number).copied().unwrap_or(Fate::Well);
+        number.map_or(Fate::LostIn(0), fate)
+    }
+
     /// Whether a node still answers. One that is lost says so once, by its connection.
     fn answers(&mut self, node: usize) -> bool {
         let round = self.round;
-        let Some(found) = self.nodes.get_mut(node) else {
+        let Some(found) = self.nodes.get(node) else {
             return false;
         };
-        match found.fate {
+        match self.fate(found.number) {
             Fate::LostIn(at) if round >= at => {
-                if !std::mem::replace(&mut found.gone, true) {
+                if !std::mem::replace(&mut self.nodes[node].gone, true) {
                     let why = match at {
                         0 => "connection refused",
                         _ => "the connection broke",
@@ -118,65 +153,120 @@ impl SimulatedFleet {
         }
     }
 
+    /// What the probes of one round reach, without a conductor: to compare schedules by. `None` where
+    /// one fails, or is between NICs that there are not.
+    pub fn round(&mut self, spec: &ProbeSpec, pairs: &[Pair]) -> Vec<Option<Gbps>> {
+        self.round += 1;
+        let flow = |pair: &Pair| self.flow(spec, pair);
+        let flows: Vec<Option<Flow>> = pairs.iter().map(flow).collect();
+        let load = self.rates.load(flows.iter().flatten().copied());
+        let reaches = |flow: Option<Flow>| self.reaches(&flow?, &load);
+        flows.into_iter().map(reaches).collect()
+    }
+
+    fn flow(&self, spec: &ProbeSpec, pair: &Pair) -> Option<Flow> {
+        let end = |nic: &NicId| {
+            let node = self.servers.number(&nic.node)?;
+            let answers = match self.fate(Some(node)) {
+                Fate::LostIn(at) | Fate::SilentFrom(at) => self.round < at,
+                Fate::Well => !self.is_silent(node),
+            };
+            let rail = rail(&nic.device, nic.port, self.rails)?;
+            answers.then_some((Nic { node, rail }, self.mtu_of(node)))
+        };
+        let probe = Probe {
+            spec: spec.clone(),
+            ends: [end(&pair.from), end(&pair.to)],
+        };
+        probe.flow()
+    }
+
+    fn mtu_of(&self, node: u16) -> u32 {
+        self.mtus.get(&node).copied().unwrap_or(self.mtu)
+    }
+
+    /// What the next probe between two NICs reaches beside others.
+    fn reaches(&mut self, flow: &Flow, load: &Load) -> Option<Gbps> {
+        let attempt = self.attempts.entry((flow.from, flow.to)).or_default();
+        *attempt += 1;
+        self.rates.of(flow, load, *attempt)
+    }
+
     /// All ends of a round are told to prepare before any is told something else.
     fn count_rounds(&mut self, message: &ToAgent) {
         let prepares = matches!(message, ToAgent::Prepare { .. });
         if prepares && !self.preparing {
             self.round += 1;
+            self.load = None;
         }
         self.preparing = prepares;
     }
 
-    fn prepare(
-        &mut self,
-        node: usize,
-        probe: ProbeId,
-        role: Role,
-        spec: &ProbeSpec,
-        at: &LocalPort,
-    ) -> FromAgent {
-        let Some((rail, port)) = find(&self.nodes[node].facts, at) else {
-            let why = format!("there is no {}", at.device);
-            return failed(probe, ProbeStage::Prepare, why);
+    /// Whether a node answers nothing about the probes of this round, as if its answers came too late.
+    fn is_silent(&self, node: u16) -> bool {
+        let about = [u64::from(node), u64::from(self.round)];
+        Mix::of(self.seed, Why::Silence, &about).share() < self.silent
+    }
+
+    fn prepare(&mut self, node: u16, message: Prepare<'_>) -> FromAgent {
+        let Prepare {
+            probe,
+            role,
+            spec,
+            port,
+        } = message;
+        let refuse = |why| failed(probe, ProbeStage::Prepare, why);
+        let Some(rail) = rail(&port.device, port.port, self.rails) else {
+            return refuse(format!("there is no {}", port.device));
         };
-        let mtu = port.active_mtu.value().copied().unwrap_or(0);
-        let endpoint = endpoint(port, spec, probe, mtu);
+        if self.is_silent(node) {
+            // What the conductor says of an end that it waited for in vain.
+            return refuse("no answer to prepare within the time allowed".to_owned());
+        }
+        let nic = Nic { node, rail };
+        let mtu = self.mtu_of(node);
+        let is = PortIs {
+            lid: self.servers.lid(nic),
+            gid: server::gid(nic),
+            mtu,
+        };
         let new = || Probe {
             spec: spec.clone(),
             ends: [None; 2],
         };
         let live = self.probes.entry(probe).or_insert_with(new);
-        live.ends[usize::from(role == Role::Target)] = Some((node, rail, mtu));
+        live.ends[usize::from(role == Role::Target)] = Some((nic, mtu));
+        let endpoint = endpoint(is, spec, probe);
         FromAgent::Prepared { probe, endpoint }
     }
 
-    /// Moves data, in no time.
-    fn run(&mut self, probe: ProbeId) -> FromAgent {
-        let known = self.probes.get(&probe);
-        let ends = known.map(|known| (known.ends, known.spec.clone()));
-        let Some(([Some((from, rail, mtu)), Some((to, _, other))], spec)) = ends else {
-            return failed(probe, ProbeStage::Run, "it was not prepared".to_owned());
+    /// Moves data, in no time. The first of a round finds all others prepared: what they reach
+    /// depends on each other.
+    fn run(&mut self, id: ProbeId) -> FromAgent {
+        let probe = self.probes.get(&id);
+        let Some((flow, spec)) = probe.and_then(|probe| Some((probe.flow()?, &probe.spec))) else {
+            return failed(id, ProbeStage::Run, "it was not prepared".to_owned());
         };
-        let attempt = self.attempts.entry((from, to, rail)).or_default();
+        let flows = || {
+            self.rates
+                .load(self.probes.values().filter_map(Probe::flow))
+        };
+        let load = self.load.get_or_insert_with(flows);
+        let attempt = self.attempts.entry((flow.from, flow.to)).or_default();
         *attempt += 1;
-        let mtu = mtu.min(other);
-        let sender = Place {
-            node: self.nodes[from].name.clone(),
-            rail,
-        };
-        match self.rates.of(&sender, &self.nodes[to].name, mtu, *attempt) {
+        match self.rates.of(&flow, load, *attempt) {
             Some(rate) => FromAgent::Done {
-                probe,
-                measurement: measurement(rate, mtu, &spec),
+                probe: id,
+                measurement: measurement(rate, flow.mtu, spec),
             },
-            None => failed(probe, ProbeStage::Run, "its rate is unknown".to_owned()),
+            None => failed(id, ProbeStage::Run, NO_ACKNOWLEDGEMENT.to_owned()),
         }
     }
 
-    fn answer(&mut self, node: usize, message: &ToAgent) -> Option<FromAgent> {
+    fn answer(&mut self, node: u16, message: &ToAgent) -> Option<FromAgent> {
         Some(match message {
             ToAgent::Survey => FromAgent::Facts {
-                facts: Box::new(self.nodes[node].facts.clone()),
+                facts: Box::new(self.servers.facts(node)),
             },
             ToAgent::Prepare {
                 probe,
@@ -184,7 +274,15 @@ impl SimulatedFleet {
                 spec,
                 port,
                 ..
-            } => self.prepare(node, *probe, *role, spec, port),
+            } => {
+                let message = Prepare {
+                    probe: *probe,
+                    role: *role,
+                    spec,
+                    port,
+                };
+                self.prepare(node, message)
+            }
             ToAgent::Connect { probe, .. } => FromAgent::Connected { probe: *probe },
             ToAgent::Run { probe } => self.run(*probe),
             ToAgent::Verify { probe } => verified(*probe),
@@ -200,6 +298,14 @@ impl SimulatedFleet {
     }
 }
 
+/// What an end is told to prepare.
+struct Prepare<'a> {
+    probe: ProbeId,
+    role: Role,
+    spec: &'a ProbeSpec,
+    port: &'a LocalPort,
+}
+
 impl Fleet for SimulatedFleet {
     fn is_real_time(&self) -> bool {
         false
@@ -208,7 +314,8 @@ impl Fleet for SimulatedFleet {
     fn send(&mut self, node: usize, message: &ToAgent) {
         self.count_rounds(message);
         if self.answers(node)
-            && let Some(answer) = self.answer(node, message)
+            && let Some(number) = self.nodes.get(node).and_then(|node| node.number)
+            && let Some(answer) = self.answer(number, message)
         {
             self.say(node, answer);
         }
@@ -241,13 +348,27 @@ impl Fleet for SimulatedFleet {
     }
 }
 
-fn fate(scenario: &Scenario, name: &NodeName) -> Fate {
-    let fate = |fault: &Fault| match fault {
-        Fault::LostNode { node, round } if node == name => Some(Fate::LostIn(round.unwrap_or(0))),
-        Fault::SilentNode { node, round } if node == name => {
-            Some(Fate::SilentFrom(round.unwrap_or(0)))
+/// Of two fates of a node the first in the file counts.
+fn fates(scenario: &Scenario) -> HashMap<u16, Fate> {
+    let mut fates = HashMap::new();
+    for fault in &scenario.faults {
+        let (node, fate) = match fault {
+            Fault::LostNode { node, round } => (node, Fate::LostIn(round.unwrap_or(0))),
+            Fault::SilentNode { node, round } => (node, Fate::SilentFrom(round.unwrap_or(0))),
+            _ => continue,
+        };
+        if let Some(number) = scenario.number(node) {
+            fates.entry(number).or_insert(fate);
         }
+    }
+    fates
+}
+
+/// The nodes whose ports have another MTU, in bytes.
+fn mtus(scenario: &Scenario) -> HashMap<u16, u32> {
+    let mtus = scenario.faults.iter().filter_map(|fault| match fault {
+        Fault::SmallMtu { node, mtu } => Some((scenario.number(node)?, *mtu)),
         _ => None,
-    };
-    scenario.faults.iter().find_map(fate).unwrap_or(Fate::Well)
+    });
+    mtus.collect()
 }

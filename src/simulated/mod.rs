@@ -6,11 +6,19 @@
 #[cfg(test)]
 mod adaptive_tests;
 mod answers;
+mod fabric;
 mod fleet;
+mod limits;
+mod load;
+mod mix;
 mod pcie;
+mod plant;
 mod rates;
+#[cfg(test)]
+mod round_tests;
 mod server;
 #[cfg(test)]
 mod tests;
 
 pub use fleet::SimulatedFleet;
+pub use plant::{FaultKind, plant, slow_ends};

@@ -1,16 +1,17 @@
 //! The PCIe tree of a simulated server: two sockets, and for each NIC a switch that it shares with GPUs.
 
-use crate::config::{Fault, Generation, Scenario};
+use crate::config::Generation;
 use crate::model::{
-    Bytes, DeviceControl, Fact, Iommu, LinkSpeed, NodeName, PciAddress, PciFunction, PciRole,
+    Bytes, DeviceControl, Fact, Gbps, Iommu, LinkSpeed, PciAddress, PciFunction, PciRole,
     PcieErrors, PcieLink, PcieTree, VENDOR_NVIDIA,
 };
+use crate::topology::pcie_limit;
 
 /// GPUs of each server.
 const GPUS: u16 = 8;
 
-/// Lanes of every link.
-const LANES: u8 = 16;
+/// Lanes of every healthy link.
+pub(super) const LANES: u8 = 16;
 
 /// PCI-SIG's vendor id of Mellanox.
 const VENDOR_MELLANOX: u16 = 0x15b3;
@@ -53,10 +54,10 @@ fn at(bus: u16, slot: u16) -> PciAddress {
     PciAddress(format!("0000:{bus:02x}:{slot:02x}.0"))
 }
 
-/// The tree of a node.
-pub(super) fn tree(scenario: &Scenario, node: &NodeName) -> PcieTree {
-    let mut functions: Vec<_> = (0..scenario.rails)
-        .flat_map(|rail| branch(scenario, node, rail))
+/// The tree of a node whose NICs are of a generation.
+pub(super) fn tree(generation: Generation, rails: u16) -> PcieTree {
+    let mut functions: Vec<_> = (0..rails)
+        .flat_map(|rail| branch(generation, rail, rails))
         .collect();
     functions.sort_by(|a, b| a.address.0.cmp(&b.address.0));
     PcieTree {
@@ -67,9 +68,9 @@ pub(super) fn tree(scenario: &Scenario, node: &NodeName) -> PcieTree {
 }
 
 /// A root port, the switch below it, the NIC of the rail and the GPUs that share the switch.
-fn branch(scenario: &Scenario, node: &NodeName, rail: u16) -> Vec<PciFunction> {
-    let numa = socket(rail, scenario.rails);
-    let speed = speed(scenario.generation);
+pub(super) fn branch(generation: Generation, rail: u16, rails: u16) -> Vec<PciFunction> {
+    let numa = socket(rail, rails);
+    let speed = speed(generation);
     let (first, trunk) = (bus(rail), speed.max(LinkSpeed::Gen5));
     let (root, upper) = (at(first, 1), at(first + 1, 0));
     let place = |address: &PciAddress, parent: Option<&PciAddress>| Seat {
@@ -82,28 +83,63 @@ fn branch(scenario: &Scenario, node: &NodeName, rail: u16) -> Vec<PciFunction> {
         place(&root, None).bridge(link(trunk, LANES)),
         place(&upper, Some(&root)).bridge(link(trunk, LANES)),
     ];
-    let port = |slot: u16| at(first + 2, slot);
-    let lanes = lanes(scenario, node, rail);
-    functions.push(place(&port(0), Some(&upper)).bridge(link(speed, lanes)));
-    let device = adapter(scenario.generation);
-    functions.push(place(&nic(rail), Some(&port(0))).nic(device, link(speed, lanes)));
-    let shares = |gpu: &u16| gpu * scenario.rails / GPUS == rail;
+    functions.push(place(&port(rail, 0), Some(&upper)).bridge(link(speed, LANES)));
+    let device = adapter(generation);
+    functions.push(place(&nic(rail), Some(&port(rail, 0))).nic(device, link(speed, LANES)));
+    let shares = |gpu: &u16| gpu * rails / GPUS == rail;
     // With more rails than GPUs some switches have none.
     for (slot, _) in (1..).zip((0..GPUS).filter(shares)) {
-        let gpu = at(first + 3 + slot, 0);
-        functions.push(place(&port(slot), Some(&upper)).bridge(link(LinkSpeed::Gen5, LANES)));
-        functions.push(place(&gpu, Some(&port(slot))).gpu(link(LinkSpeed::Gen5, LANES)));
+        let (gpu, port) = (at(first + 3 + slot, 0), port(rail, slot));
+        functions.push(place(&port, Some(&upper)).bridge(link(LinkSpeed::Gen5, LANES)));
+        functions.push(place(&gpu, Some(&port)).gpu(link(LinkSpeed::Gen5, LANES)));
     }
     functions
 }
 
-/// The lanes that the link of a NIC trained at.
-fn lanes(scenario: &Scenario, node: &NodeName, rail: u16) -> u8 {
-    let narrow = scenario.faults.iter().find_map(|fault| match fault {
-        Fault::NarrowPcie { nic, width } if nic.node == *node && nic.rail == rail => Some(*width),
-        _ => None,
-    });
-    narrow.unwrap_or(LANES)
+/// A lower port of a rail's switch.
+fn port(rail: u16, slot: u16) -> PciAddress {
+    at(bus(rail) + 2, slot)
+}
+
+/// Takes lanes from the link of a rail's NIC, at both of its ends.
+pub(super) fn narrow(functions: &mut [PciFunction], rail: u16, lanes: u8) {
+    let ends = [nic(rail), port(rail, 0)];
+    for function in functions.iter_mut().filter(|f| ends.contains(&f.address)) {
+        function.link.width = Fact::known(lanes, "current_link_width");
+    }
+}
+
+/// Puts the NICs and GPUs of these rails below the switch of the first of them.
+pub(super) fn share(functions: &mut Vec<PciFunction>, rails: &[u16]) {
+    let Some((first, others)) = rails.split_first() else {
+        return;
+    };
+    let upper = |rail: u16| at(bus(rail) + 1, 0);
+    for rail in others {
+        let above = [at(bus(*rail), 1), upper(*rail)];
+        functions.retain(|function| !above.contains(&function.address));
+        for function in functions.iter_mut().filter(|f| f.root == root(bus(*rail))) {
+            function.root = root(bus(*first));
+            if function.parent.as_ref() == Some(&above[1]) {
+                function.parent = Some(upper(*first));
+            }
+        }
+    }
+}
+
+/// What a link of so many lanes lets a NIC of a generation send, and receive.
+pub(super) fn carries(generation: Generation, lanes: u8) -> [Gbps; 2] {
+    let mut tree = tree(generation, 1);
+    narrow(&mut tree.functions, 0, lanes);
+    match pcie_limit(&tree, &nic(0)) {
+        Ok(limit) => [limit.send, limit.receive],
+        Err(_) => [Gbps(f64::INFINITY); 2],
+    }
+}
+
+/// The root bus of a branch, by its number.
+fn root(bus: u16) -> Fact<String> {
+    Fact::known(format!("pci0000:{bus:02x}"), "/sys/devices")
 }
 
 fn link(speed: LinkSpeed, lanes: u8) -> PcieLink {
@@ -160,7 +196,7 @@ impl Seat {
             address: self.address,
             role,
             parent: self.parent,
-            root: Fact::known(format!("pci0000:{:02x}", self.root), "/sys/devices"),
+            root: root(self.root),
             vendor: Fact::known(vendor, "vendor"),
             device: Fact::known(device, "device"),
             driver: Fact::known(driver.to_owned(), "driver"),

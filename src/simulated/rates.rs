@@ -1,166 +1,234 @@
 //! What a probe of a simulated cluster reaches: the least of what sender, receiver, path and rail let
-//! through, less what chance takes.
+//! through beside the other probes of its round, less what chance takes.
 
 use std::collections::HashMap;
 
-use sha2::{Digest, Sha256};
-
+use super::fabric::{Fabric, about};
+use super::limits::{Limits, Shared};
+use super::load::{Flow, Load, Nic};
+use super::mix::{Mix, Why};
+use super::pcie;
 use crate::config::{Fault, Outliers, Place, Scenario};
 use crate::judge::efficiency;
-use crate::model::{Direction, Gbps, Gid, LinkLayer, NodeFacts, NodeName};
-use crate::topology::pcie_limit;
+use crate::model::{Direction, Gbps, Gid, LinkLayer};
 
-/// What one NIC lets through. The ratio is a share of its line's payload.
-#[derive(Debug, Clone, Copy)]
-struct Way {
-    ratio: f64,
-    pcie: Gbps,
-}
-
-/// Both ways of a NIC.
-#[derive(Debug, Clone, Copy)]
-struct Ends {
-    send: Way,
-    receive: Way,
-}
-
-/// What every pair of a scenario reaches.
+/// What every flow of a scenario reaches.
 #[derive(Debug)]
 pub(super) struct Rates {
     seed: u64,
-    line: Gbps,
     noise: f64,
     outliers: Outliers,
-    nics: HashMap<Place, Ends>,
-    paths: HashMap<(Place, NodeName), f64>,
-    rails: HashMap<u16, f64>,
+    rails: u16,
+    healthy: Limits,
+    /// NICs that something is wrong with.
+    nics: HashMap<Nic, Limits>,
+    /// What NICs of a node share.
+    shared: HashMap<u16, Vec<Shared>>,
+    paths: HashMap<(Nic, u16), f64>,
+    slow_rails: HashMap<u16, f64>,
+    fabric: Fabric,
 }
 
 impl Rates {
-    /// Of a scenario whose nodes have these facts.
-    pub(super) fn new<'a>(
-        scenario: &Scenario,
-        nodes: impl IntoIterator<Item = (&'a NodeName, &'a NodeFacts)>,
-        seed: u64,
-    ) -> Self {
+    pub(super) fn new(scenario: &Scenario, seed: u64) -> Self {
         let mut rates = Self {
             seed,
-            line: scenario.generation.line_rate(),
             noise: scenario.noise,
             outliers: scenario.outliers,
+            rails: scenario.rails,
+            healthy: Limits::new(scenario.generation, pcie::LANES),
             nics: HashMap::new(),
+            shared: HashMap::new(),
             paths: HashMap::new(),
-            rails: HashMap::new(),
+            slow_rails: HashMap::new(),
+            fabric: Fabric::new(scenario, seed),
         };
-        for (name, facts) in nodes {
-            for rail in 0..scenario.rails {
-                let node = name.clone();
-                let ends = ends(facts, rail);
-                rates.nics.insert(Place { node, rail }, ends);
-            }
+        // What its ports and links are comes before what else is wrong with a NIC.
+        for fault in &scenario.faults {
+            rates.plant_line(scenario, fault);
         }
         for fault in &scenario.faults {
-            rates.plant(fault);
+            rates.plant(scenario, fault);
         }
         rates
     }
 
-    fn plant(&mut self, fault: &Fault) {
+    fn limits(&mut self, nic: Nic) -> &mut Limits {
+        self.nics.entry(nic).or_insert(self.healthy)
+    }
+
+    fn plant_line(&mut self, scenario: &Scenario, fault: &Fault) {
+        let Fault::SlowLine {
+            node,
+            rail,
+            generation,
+        } = fault
+        else {
+            return;
+        };
+        let Some(node) = scenario.number(node) else {
+            return;
+        };
+        let rails = rail.map_or(0..self.rails, |rail| rail..rail + 1);
+        for rail in rails {
+            *self.limits(Nic { node, rail }) = Limits::new(*generation, pcie::LANES);
+        }
+    }
+
+    fn plant(&mut self, scenario: &Scenario, fault: &Fault) {
+        let nic = |place: &Place| {
+            let node = scenario.number(&place.node)?;
+            Some(Nic {
+                node,
+                rail: place.rail,
+            })
+        };
+        let mut change = |place: &Place, change: &dyn Fn(&mut Limits)| {
+            if let Some(nic) = nic(place) {
+                change(self.limits(nic));
+            }
+        };
         match fault {
             Fault::SlowNic {
                 nic,
                 direction,
                 ratio,
-            } => {
-                let Some(ends) = self.nics.get_mut(nic) else {
-                    return;
-                };
-                if *direction != Some(Direction::Rx) {
-                    ends.send.ratio = ends.send.ratio.min(*ratio);
-                }
-                if *direction != Some(Direction::Tx) {
-                    ends.receive.ratio = ends.receive.ratio.min(*ratio);
-                }
+            } => change(nic, &|limits| least(&mut limits.ways, *direction, *ratio)),
+            Fault::GpuPath {
+                nic,
+                direction,
+                ratio,
+            } => change(nic, &|limits| least(&mut limits.gpu, *direction, *ratio)),
+            Fault::NarrowPcie { nic, width } => change(nic, &|limits| {
+                limits.pcie = Limits::new(limits.generation, *width).pcie;
+            }),
+            Fault::HalfDuplex { nic, ratio } => change(nic, &|limits| limits.both_ways = *ratio),
+            Fault::OneQueuePair { nic, ratio } => change(nic, &|limits| limits.narrow = *ratio),
+            Fault::FlakyNic { nic, share, ratio } => {
+                change(nic, &|limits| limits.flaky = (*share, *ratio));
             }
-            Fault::SlowPath { from, to, ratio } => {
-                self.paths.insert((from.clone(), to.clone()), *ratio);
-            }
-            Fault::SlowRail { rail, ratio } => {
-                self.rails.insert(*rail, *ratio);
-            }
-            // The facts have these: a narrow link is in the PCIe tree.
-            Fault::NarrowPcie { .. }
-            | Fault::LostNode { .. }
-            | Fault::SilentNode { .. }
-            | Fault::PortDown { .. }
-            | Fault::SmallMtu { .. }
-            | Fault::NoGpuDirect { .. } => {}
+            Fault::DeadNic { nic } => change(nic, &|limits| limits.dead = true),
+            fault => self.plant_between(scenario, fault),
         }
     }
 
-    /// The payload rate of a probe at a path MTU in bytes; `attempt` tells probes of one pair apart.
-    /// Chance takes away and never adds: nothing exceeds what the links carry.
-    pub(super) fn of(&self, from: &Place, to: &NodeName, mtu: u32, attempt: u32) -> Option<Gbps> {
-        let receiver = Place {
-            node: to.clone(),
-            rail: from.rail,
-        };
-        let (send, receive) = (self.nics.get(from)?.send, self.nics.get(&receiver)?.receive);
-        let path = self.paths.get(&(from.clone(), to.clone())).copied();
-        let rail = self.rails.get(&from.rail).copied();
-        let ratio = send
-            .ratio
-            .min(receive.ratio)
-            .min(path.unwrap_or(1.0))
-            .min(rail.unwrap_or(1.0));
+    /// What is not of one NIC.
+    fn plant_between(&mut self, scenario: &Scenario, fault: &Fault) {
+        let all: Vec<u16> = (0..self.rails).collect();
+        match fault {
+            Fault::SharedSwitch { node, rails, ratio } => {
+                let shared = Shared::switch(rails.clone(), *ratio);
+                if let Some(node) = scenario.number(node) {
+                    self.shared.entry(node).or_default().push(shared);
+                }
+            }
+            Fault::NodeLimit { node, ratio } => {
+                if let Some(node) = scenario.number(node) {
+                    let shared = Shared::node(all, *ratio);
+                    self.shared.entry(node).or_default().push(shared);
+                }
+            }
+            Fault::SlowPath { from, to, ratio } => {
+                let numbers = (scenario.number(&from.node), scenario.number(to));
+                if let (Some(node), Some(to)) = numbers {
+                    let from = Nic {
+                        node,
+                        rail: from.rail,
+                    };
+                    self.paths.insert((from, to), *ratio);
+                }
+            }
+            Fault::SlowRail { rail, ratio } => {
+                self.slow_rails.insert(*rail, *ratio);
+            }
+            _ => {}
+        }
+    }
+
+    /// What runs at one time.
+    pub(super) fn load(&self, flows: impl IntoIterator<Item = Flow>) -> Load {
+        let mut load = Load::default();
+        for flow in flows {
+            load.add(&flow, self.fabric.spine(&flow));
+        }
+        load
+    }
+
+    /// The payload rate of a flow beside what else runs; `None` where nothing gets through. `attempt`
+    /// tells flows of one pair apart. Chance takes away and never adds: nothing exceeds what the links
+    /// carry.
+    pub(super) fn of(&self, flow: &Flow, load: &Load, attempt: u32) -> Option<Gbps> {
+        let nic = |nic| self.nics.get(&nic).unwrap_or(&self.healthy);
+        let (from, to) = (nic(flow.from), nic(flow.to));
+        if from.dead || to.dead {
+            return None;
+        }
         let any = Gid::from(std::net::Ipv6Addr::UNSPECIFIED);
-        let payload = self.line.0 * efficiency(LinkLayer::InfiniBand, any, mtu);
-        let most = (payload * ratio).min(send.pcie.0).min(receive.pcie.0);
-        Some(Gbps(most * self.chance(from, to, attempt)))
+        let payload = efficiency(LinkLayer::InfiniBand, any, flow.mtu);
+        let sender = from.lets_through(Direction::Tx, flow, load.both_ways(flow.from));
+        let receiver = to.lets_through(Direction::Rx, flow, load.both_ways(flow.to));
+        let line = from.line().min(to.line()) * payload;
+        let most = (from.line() * sender).min(to.line() * receiver) * payload;
+        let most = most
+            .min(line * self.beside(flow, load, attempt))
+            .min(from.pcie[0].0)
+            .min(to.pcie[1].0);
+        Some(Gbps(most * self.chance(flow, attempt)))
+    }
+
+    /// The share of the line that what NICs have in common lets through.
+    fn beside(&self, flow: &Flow, load: &Load, attempt: u32) -> f64 {
+        let shared = |nic: Nic| {
+            let shared = self.shared.get(&nic.node).into_iter().flatten();
+            shared
+                .map(|shared| shared.lets_through(nic, load))
+                .fold(1.0, f64::min)
+        };
+        let path = self.paths.get(&(flow.from, flow.to.node));
+        let rail = self.slow_rails.get(&flow.from.rail);
+        let given = [path, rail].into_iter().flatten().copied();
+        given
+            .chain([shared(flow.from), shared(flow.to)])
+            .chain([self.flaky(flow.from, flow, attempt)])
+            .chain([self.flaky(flow.to, flow, attempt)])
+            .fold(self.fabric.lets_through(flow, load, attempt), f64::min)
+    }
+
+    fn flaky(&self, nic: Nic, flow: &Flow, attempt: u32) -> f64 {
+        let Some(&(share, ratio)) = self.nics.get(&nic).map(|limits| &limits.flaky) else {
+            return 1.0;
+        };
+        let [from, to, attempt] = about(flow, attempt);
+        let whose = u64::from(nic == flow.to);
+        let mut chance = Mix::of(self.seed, Why::Flaky, &[from, to, attempt, whose]);
+        if chance.share() < share { ratio } else { 1.0 }
     }
 
     /// What chance leaves of a rate: 1 at the most, above 0.
-    fn chance(&self, from: &Place, to: &NodeName, attempt: u32) -> f64 {
-        // A hash, as for the order of nodes: a generator would depend on who is asked first.
-        let digest = Sha256::new()
-            .chain_update(self.seed.to_be_bytes())
-            .chain_update(&from.node.0)
-            .chain_update([0])
-            .chain_update(&to.0)
-            .chain_update([0])
-            .chain_update(from.rail.to_be_bytes())
-            .chain_update(attempt.to_be_bytes())
-            .finalize();
-        let [a, b, c] = [0, 8, 16].map(|at| share(&digest[at..at + 8]));
-        // Box and Muller's way from two even numbers to a normal one.
-        let normal = (-2.0 * (1.0 - a).ln()).sqrt() * (std::f64::consts::TAU * b).cos();
-        let outlier = match c < self.outliers.share {
+    fn chance(&self, flow: &Flow, attempt: u32) -> f64 {
+        let mut chance = Mix::of(self.seed, Why::Rate, &about(flow, attempt));
+        let outlier = match chance.share() < self.outliers.share {
             true => 1.0 - self.outliers.depth,
             false => 1.0,
         };
-        (1.0 - self.noise * normal.abs()).max(0.5) * outlier
+        (1.0 - self.noise * chance.normal().abs()).max(0.5) * outlier
     }
 }
 
-/// Eight bytes as a number from 0 to below 1.
-fn share(bytes: &[u8]) -> f64 {
-    let number = bytes
-        .iter()
-        .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-    // 53 bits are as many as an f64 holds.
-    (number >> 11) as f64 / (1u64 << 53) as f64
+/// Lowers one direction, or both.
+fn least(ways: &mut [f64; 2], direction: Option<Direction>, ratio: f64) {
+    let [send, receive] = ways;
+    if direction != Some(Direction::Rx) {
+        *send = send.min(ratio);
+    }
+    if direction != Some(Direction::Tx) {
+        *receive = receive.min(ratio);
+    }
 }
 
-/// A healthy NIC, with what the PCIe links above it carry.
-fn ends(facts: &NodeFacts, rail: u16) -> Ends {
-    let tree = facts.pcie.value();
-    let limit = tree.and_then(|tree| pcie_limit(tree, &super::pcie::nic(rail)).ok());
-    let way = |most: Option<Gbps>| Way {
-        ratio: 1.0,
-        pcie: most.unwrap_or(Gbps(f64::INFINITY)),
-    };
-    Ends {
-        send: way(limit.as_ref().map(|limit| limit.send)),
-        receive: way(limit.as_ref().map(|limit| limit.receive)),
+impl Limits {
+    /// What the port carries, in Gb/s.
+    fn line(&self) -> f64 {
+        self.generation.line_rate().0
     }
 }

@@ -2,13 +2,14 @@
 
 use super::super::problem::Problem;
 use super::super::read::Read;
-use super::super::scenario::{Generation, Outliers, Scenario};
-use super::super::typed::{TypedOutliers, TypedScenario};
+use super::super::scenario::{Ecmp, Generation, Outliers, Scenario};
+use super::super::typed::{Typed, TypedEcmp, TypedOutliers, TypedScenario};
 use super::fault::faults;
 use super::{Checker, Operator, Value};
+use crate::model::MemoryKind;
 
-/// The most nodes: all pairs of more of them are millions of probes.
-const MAX_NODES: i64 = 256;
+/// The most nodes: four times the largest cluster that is swept in one run.
+const MAX_NODES: i64 = 16384;
 
 /// The most NICs of a node.
 const MAX_RAILS: i64 = 16;
@@ -22,6 +23,8 @@ const GENERATIONS: [(&str, Generation); 4] = [
     ("400 Gb/s", Generation::Ndr),
     ("800 Gb/s", Generation::Xdr),
 ];
+
+const MEMORY: [(&str, MemoryKind); 2] = [("host", MemoryKind::Host), ("gpu", MemoryKind::Gpu)];
 
 /// Checks what was read, with `defaults` for what was not typed; faults have none.
 pub(in crate::config) fn check(
@@ -54,6 +57,8 @@ fn scenario(
     let generation = checker.need_choice("line_rate", rate, default_rate, &GENERATIONS);
     let mtu = checker.need("mtu", typed.mtu.take(), default.mtu);
     let mtu = mtu.and_then(|mtu| size(checker, &mtu));
+    let (memory, default_memory) = (typed.memory.take(), default.memory);
+    let memory = checker.need_choice("memory", memory, default_memory, &MEMORY);
     let noise = checker.need("noise", typed.noise.take(), default.noise);
     let noise = noise.and_then(|noise| within(checker, "noise", &noise, MAX_NOISE));
     let outliers = outliers(
@@ -61,18 +66,50 @@ fn scenario(
         std::mem::take(&mut typed.outliers.0),
         default.outliers.0,
     );
+    let silent = checker.need("silent", typed.silent.take(), default.silent);
+    let silent = silent.and_then(|silent| within(checker, "silent", &silent, 0.1));
+    let leaf_size = leaf_size(checker, typed.leaf_size.take().or(default.leaf_size));
+    let ecmp = ecmp(checker, std::mem::take(&mut typed.ecmp.0), default.ecmp.0);
     // What faults are about can be told only where that is right.
     let scenario = Scenario {
         nodes: nodes?.value,
         rails: rails?.value,
         generation: generation?,
         mtu: mtu?,
+        memory: memory?,
         noise: noise?,
         outliers: outliers?,
+        silent: silent?,
+        leaf_size: leaf_size?,
+        ecmp: ecmp?,
         faults: Vec::new(),
     };
     let faults = faults(checker, &scenario, typed);
     Some(Scenario { faults, ..scenario })
+}
+
+/// A generation by its line rate.
+pub(super) fn generation(checker: &mut Checker, rate: &Value<String>) -> Option<Generation> {
+    checker.choice("line_rate", rate, &GENERATIONS)
+}
+
+/// Nodes of a leaf; all of them where nothing is typed.
+fn leaf_size(checker: &mut Checker, typed: Typed<i64>) -> Option<Option<u16>> {
+    let Some(size) = typed.map(Value::typed) else {
+        return Some(None);
+    };
+    checker.whole("leaf_size", &size, 1..=MAX_NODES).map(Some)
+}
+
+fn ecmp(checker: &mut Checker, typed: TypedEcmp, default: TypedEcmp) -> Option<Ecmp> {
+    let share = checker.need("ecmp.collisions", typed.collisions, default.collisions);
+    let share = share.and_then(|share| within(checker, "collisions", &share, 1.0));
+    let ratio = checker.need("ecmp.ratio", typed.ratio, default.ratio);
+    let ratio = ratio.and_then(|ratio| within(checker, "ratio", &ratio, 1.0));
+    Some(Ecmp {
+        collisions: share?,
+        ratio: ratio?,
+    })
 }
 
 /// An RDMA MTU in bytes (InfiniBand Architecture Specification, PortInfo:NeighborMTU).
