@@ -28,13 +28,13 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Cluster {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().expect("a temporary folder");
         let config = dir.path().join("cluster.toml");
         let text = format!(
             "nodes = [\"here[1-2]\"]\n[ssh]\ncarrier = \"local\"\nuser = \"operator\"\ndirectory = {:?}\n",
             dir.path().display().to_string()
         );
-        std::fs::write(&config, text).unwrap();
+        std::fs::write(&config, text).expect("a cluster file");
         Cluster { dir, config }
     }
 
@@ -53,7 +53,7 @@ impl Cluster {
     /// Processes whose program lies in the folder: agents.
     fn agents(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        for process in std::fs::read_dir("/proc").expect("processes").flatten() {
             let program = std::fs::read_link(process.path().join("exe"));
             if program.is_ok_and(|program| program.starts_with(self.dir.path())) {
                 found.push(process.file_name().to_string_lossy().into_owned());
@@ -64,9 +64,9 @@ impl Cluster {
 
     /// Runs this to its end; agents must show meanwhile, or nothing would be learned of none.
     fn has_agents_while(&self, mut run: Command) {
-        let mut run = run.stdout(Stdio::null()).spawn().unwrap();
+        let mut run = run.stdout(Stdio::null()).spawn().expect("it starts");
         let mut seen = false;
-        while run.try_wait().unwrap().is_none() {
+        while run.try_wait().expect("a child").is_none() {
             seen = seen || !self.agents().is_empty();
             std::thread::sleep(Duration::from_millis(5));
         }
