@@ -1,5 +1,7 @@
 //! The main job: the NIC and direction that are slow are named, and nothing else is.
 
+use std::collections::BTreeSet;
+
 use linerate_lab::Fault;
 
 use crate::bench::{Bench, NODES};
@@ -18,7 +20,8 @@ fn slow(bench: &mut Bench, fault: &str) -> Report {
 /// The finding rests on both partners, and on each of them being good with the other.
 fn evidence_is_whole(report: &Report) {
     let finding = &report.json["findings"][0];
-    let evidence: Vec<&str> = finding["evidence"]
+    // One measurement may prove two partners.
+    let evidence: BTreeSet<&str> = finding["evidence"]
         .as_array()
         .expect("a list")
         .iter()
