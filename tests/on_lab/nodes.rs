@@ -56,7 +56,9 @@ pub fn a_port_that_is_down(bench: &mut Bench) {
     report.ends_with(1);
     report.finds(&["port-down node03 rxe0"]);
     report.shows("The port of rxe0 of node03 (rail 0) is DOWN (Disabled): it carries no traffic");
-    report.shows("2 NIC directions not run: the port of rxe0 of node03 is DOWN (Disabled), not ACTIVE");
+    report.shows(
+        "2 NIC directions not run: the port of rxe0 of node03 is DOWN (Disabled), not ACTIVE",
+    );
     // The other rail of that node is as good as any.
     report.measured(&GOOD, 2);
     let measured = report.json["coverage"]["measured"].as_u64();
