@@ -116,6 +116,39 @@ fn a_good_cluster_file_is_called_good() {
         .stdout(says("good: 2 nodes"));
 }
 
+#[test]
+fn leaf_groups_come_from_a_file_that_is_named() {
+    let (_dir, topology) = file("SwitchName=s1 Nodes=node[01-02]\nSwitchName=s2 Nodes=node03\n");
+    let text = format!("nodes = [\"node[01-04]\"]\n[sweep]\ntopology_conf = {topology:?}\n");
+    let (_other, path) = file(&text);
+    let note = format!("note: node04 is in no leaf group of {topology}");
+    linerate(&["config", "check", &path])
+        .code(0)
+        .stdout(says("; 2 leaf groups").and(says(&note)));
+    std::fs::write(&topology, "SwitchName=s1 Nodes=node[01-02\n").unwrap();
+    linerate(&["config", "check", &path])
+        .code(2)
+        .stderr(says(&format!("{topology}:1:25")).and(says("never closed")));
+    std::fs::remove_file(&topology).unwrap();
+    linerate(&["report", "--config", &path])
+        .code(2)
+        .stderr(says(&format!("linerate: cannot read {topology}")));
+}
+
+#[test]
+fn a_pattern_of_nodes_that_are_not_there_is_bad_usage() {
+    linerate(&["demo", "--one", "node1"])
+        .code(2)
+        .stdout("")
+        .stderr(says("did you mean `node001`?"));
+    linerate(&["report", "n[1-2]", "--pairs", "n1:n3"])
+        .code(2)
+        .stderr(says("--pairs: `n3` is not among the nodes of the run"));
+    linerate(&["report", "n[1-2]", "--exclude", "n[1-2]"])
+        .code(2)
+        .stderr(says("--exclude: every node is excluded"));
+}
+
 /// On any machine: without RDMA devices too.
 #[test]
 fn this_machine_can_be_inspected() {

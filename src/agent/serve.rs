@@ -180,6 +180,7 @@ impl Agent {
                 spec,
                 port,
                 nonce,
+                force,
             } => {
                 if let Err(why) = self.admit(probe) {
                     self.voice.say(&FromAgent::ProbeFailed {
@@ -197,6 +198,7 @@ impl Agent {
                         spec,
                         port,
                         nonce,
+                        force,
                     },
                 );
             }

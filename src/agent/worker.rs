@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::voice::Voice;
 use crate::model::{Counter, Endpoint, Fact, LocalPort, ProbeId, ProbeSpec, ProbeStage, Role};
 use crate::probe::{Connected, Prepared, ProbeError, prepare};
-use crate::survey::{Root, grown, port_errors};
+use crate::survey::{Root, grown, in_use, port_errors};
 use crate::wire::FromAgent;
 
 /// What a probe's thread is asked to do.
@@ -18,6 +18,7 @@ pub(super) enum Order {
         spec: ProbeSpec,
         port: LocalPort,
         nonce: u64,
+        force: bool,
     },
     Connect {
         peer: Box<Endpoint>,
@@ -88,7 +89,14 @@ impl Job {
                     spec,
                     port,
                     nonce,
-                } => (ProbeStage::Prepare, self.prepare(role, &spec, &port, nonce)),
+                    force,
+                } => {
+                    let answer = match self.declines(&port, force) {
+                        Some(declined) => Ok(declined),
+                        None => self.prepare(role, &spec, &port, nonce),
+                    };
+                    (ProbeStage::Prepare, answer)
+                }
                 Order::Connect { peer } => (ProbeStage::Connect, self.connect(&peer)),
                 Order::Run => (ProbeStage::Run, self.run()),
                 Order::Verify => (ProbeStage::Verify, self.verify()),
@@ -104,6 +112,16 @@ impl Job {
             });
             self.voice.say(&answer);
         }
+    }
+
+    /// Instead of a probe that would be in somebody's way.
+    fn declines(&self, port: &LocalPort, force: bool) -> Option<FromAgent> {
+        if force {
+            return None;
+        }
+        let why = in_use(&Root::live(), &port.device, port.port)?;
+        let probe = self.probe;
+        Some(FromAgent::ProbeDeclined { probe, why })
     }
 
     fn prepare(&mut self, role: Role, spec: &ProbeSpec, port: &LocalPort, nonce: u64) -> Answer {
@@ -155,7 +173,7 @@ impl Job {
         let Held::Connected(connected) = &mut self.held else {
             return Err("asked to verify what is not connected".into());
         };
-        let mut verification = connected.verify().map_err(in_words)?;
+        let mut verification = connected.verify(&self.stop).map_err(in_words)?;
         verification.counters = grown(self.before.clone(), after);
         Ok(FromAgent::Verified {
             probe: self.probe,

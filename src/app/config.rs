@@ -7,6 +7,7 @@ use nix::unistd::{Uid, User};
 
 use super::failure::Failure;
 use super::output::Output;
+use super::sweep;
 use crate::config::{Cluster, ConfigErrors, DEFAULT, Operator, from_host_lists, hostlist, read};
 
 /// Checks a file and says what it means, or everything that is wrong with it.
@@ -18,8 +19,14 @@ pub(super) fn check(file: &Path) -> Result<u8, Failure> {
         .map(|node| node.name.0.clone())
         .collect();
     let nodes = if names.len() == 1 { "node" } else { "nodes" };
+    let groups = match cluster.settings(0).sweep.groups.len() {
+        0 => String::new(),
+        1 => "; 1 leaf group".to_owned(),
+        count => format!("; {count} leaf groups"),
+    };
+    let note = sweep::ungrouped(&cluster).map_or(String::new(), |note| format!("{note}\n"));
     print(&format!(
-        "{}: good: {} {nodes}, {}\n",
+        "{}: good: {} {nodes}, {}{groups}\n{note}",
         file.display(),
         names.len(),
         hostlist::fold(&names)
@@ -42,10 +49,16 @@ pub(super) fn print(text: &str) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Reads and checks a cluster file.
+/// Reads and checks a cluster file, and the file of its leaf groups where it names one.
 pub(super) fn load(file: &Path) -> Result<Cluster, Failure> {
-    read(&text(file)?, &file.display().to_string(), &operator())
-        .map_err(|errors| unusable("cluster file", &errors))
+    let mut cluster = read(&text(file)?, &file.display().to_string(), &operator())
+        .map_err(|errors| unusable("cluster file", &errors))?;
+    if let Some(groups) = &cluster.groups_file {
+        let found = groups.read(&text(groups.path())?, &cluster.names());
+        cluster.sweep.groups =
+            found.map_err(|errors| unusable("file of the leaf groups", &errors))?;
+    }
+    Ok(cluster)
 }
 
 /// A file's text.

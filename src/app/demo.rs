@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::failure::Failure;
 use super::reports::Reports;
-use super::{config, start};
+use super::{config, start, sweep};
 use crate::cli::DemoArgs;
 use crate::cluster::{Conductor, Limits};
 use crate::config::{DEMO, Scenario, read_scenario};
 use crate::ledger::Ledger;
-use crate::model::Event;
+use crate::model::{Event, RunSettings};
 use crate::record::{RecordError, Writer};
 use crate::simulated::SimulatedFleet;
 
@@ -29,11 +29,15 @@ pub(super) fn run(arguments: &DemoArgs) -> Result<u8, Failure> {
             "{left_out} {what} of the scenario {are} left out: no such node or rail is simulated"
         );
     }
+    let mut settings = scenario
+        .settings(arguments.seed)
+        .map_err(|errors| config::unusable("scenario", &errors))?;
+    sweep::settle(&mut settings, &arguments.sweep)?;
     let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
     let create =
         |path| Writer::create(path).map_err(|error| Failure::usage(Failure::chain(&error)));
     let mut record = arguments.record.as_deref().map(create).transpose()?;
-    let ledger = conduct(&scenario, arguments.seed, record.as_mut())?;
+    let ledger = conduct(&scenario, settings, record.as_mut())?;
     let again = format!("--seed {} makes it again", arguments.seed);
     reports.write(&ledger, &again)
 }
@@ -49,14 +53,11 @@ fn scenario(file: Option<&Path>) -> Result<Scenario, Failure> {
 /// The same conductor as on a real cluster; the record, where one is wanted, hears everything first.
 fn conduct(
     scenario: &Scenario,
-    seed: u64,
+    settings: RunSettings,
     mut record: Option<&mut Writer>,
 ) -> Result<Ledger, Failure> {
-    let settings = scenario
-        .settings(seed)
-        .map_err(|errors| config::unusable("scenario", &errors))?;
     let stop = start::stop_on_signal()?;
-    let fleet = SimulatedFleet::new(scenario, &settings.nodes, seed);
+    let fleet = SimulatedFleet::new(scenario, &settings.nodes, settings.seed);
     let mut ledger = Ledger::default();
     let mut emit = |event: Event| -> Result<(), RecordError> {
         if let Some(record) = &mut record {

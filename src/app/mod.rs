@@ -15,6 +15,7 @@ mod reports;
 mod resume;
 mod start;
 mod surveyor;
+mod sweep;
 mod topo;
 mod watch;
 

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::progress::Progress;
 use super::reports::{Reports, kept};
 use super::resume::{self, Begun};
-use super::{carriers, config, start};
+use super::{carriers, config, start, sweep};
 use crate::cli::ReportArgs;
 use crate::cluster::{CarrierFleet, Conductor, Limits};
 use crate::config::Cluster;
@@ -24,17 +24,31 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
         ..
     } = arguments;
     let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
+    let cluster = cluster.without(&arguments.pick.exclude);
+    let cluster = cluster.map_err(|error| Failure::usage(format!("--exclude: {error}")))?;
     if let Some(path) = &arguments.resume {
         return go_on(arguments, path, &cluster);
     }
-    let mut settings = cluster.settings(arguments.seed.unwrap_or_else(rand::random));
-    settings.force = arguments.force;
+    let seed = arguments.seed.unwrap_or_else(rand::random);
+    let settings = settings(arguments, &cluster, seed)?;
     let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
     let mut record = record(arguments)?;
+    if let Some(note) = sweep::ungrouped(&cluster) {
+        eprintln!("{note}");
+    }
     let ledger = conduct(&cluster, settings, Ledger::default(), &mut record)?;
     let code = reports.write(&ledger, &kept(record.path()))?;
     say_where(&ledger, record.path());
     Ok(code)
+}
+
+/// What the cluster file and the command line ask for.
+fn settings(arguments: &ReportArgs, cluster: &Cluster, seed: u64) -> Result<RunSettings, Failure> {
+    let mut settings = cluster.settings(seed);
+    settings.force = arguments.force;
+    sweep::settle(&mut settings, &arguments.sweep)?;
+    sweep::pick_rails(&mut settings, arguments.pick.rails.as_ref())?;
+    Ok(settings)
 }
 
 /// The same for a run that was begun earlier; one that is complete is only reported.
@@ -44,7 +58,7 @@ fn go_on(arguments: &ReportArgs, path: &Path, cluster: &Cluster) -> Result<u8, F
         so_far,
         settings,
         record,
-    } = resume::open(path, cluster, arguments.force)?;
+    } = resume::open(path, &|seed| settings(arguments, cluster, seed))?;
     let Some(mut record) = record else {
         eprintln!(
             "{}: the run is complete, so nothing is measured",

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::failure::Failure;
 use super::replay::{cut_off, recalled};
-use crate::config::{Cluster, hostlist};
+use crate::config::hostlist;
 use crate::ledger::Ledger;
 use crate::model::{NodeName, RunEnd, RunSettings};
 use crate::record::{Unfinished, Writer};
@@ -23,8 +23,15 @@ pub(super) struct Begun {
     pub(super) record: Option<Writer>,
 }
 
-/// Opens the record of a run over this cluster. Nothing is changed in it before all is checked.
-pub(super) fn open(file: &Path, cluster: &Cluster, force: bool) -> Result<Begun, Failure> {
+/// Settings that only bound a run: what was measured under others stays what it is.
+const BOUNDS: [&str; 3] = ["force", "sweep.max_load", "sweep.time_budget_s"];
+
+/// Opens the record of a run that `asked` gives the settings of, by its seed. Nothing is changed in
+/// it before all is checked.
+pub(super) fn open(
+    file: &Path,
+    asked: &dyn Fn(u64) -> Result<RunSettings, Failure>,
+) -> Result<Begun, Failure> {
     let usage = |error: crate::record::RecordError| Failure::usage(Failure::chain(&error));
     let unfinished = Unfinished::open(file).map_err(usage)?;
     let so_far = recalled(unfinished.records());
@@ -34,10 +41,7 @@ pub(super) fn open(file: &Path, cluster: &Cluster, force: bool) -> Result<Begun,
             file.display()
         )));
     };
-    let settings = RunSettings {
-        force,
-        ..cluster.settings(recorded.seed)
-    };
+    let settings = asked(recorded.seed)?;
     let differ = differences(recorded, &settings);
     if !differ.is_empty() {
         return Err(Failure::usage(format!(
@@ -60,8 +64,8 @@ pub(super) fn open(file: &Path, cluster: &Cluster, force: bool) -> Result<Begun,
     })
 }
 
-/// What the settings of a record and those asked for have different, a clause each. The order of
-/// nodes is none: no result depends on it.
+/// What the settings of a record and those asked for have different, a clause each, but for bounds.
+/// The order of nodes is none, in leaf groups either: no result depends on it.
 fn differences(recorded: &RunSettings, asked: &RunSettings) -> Vec<String> {
     let only = |these: &RunSettings, those: &RunSettings, who: &str| {
         let known: HashSet<&NodeName> = those.nodes.iter().collect();
@@ -92,14 +96,18 @@ fn differences(recorded: &RunSettings, asked: &RunSettings) -> Vec<String> {
     found
 }
 
-/// Every setting but the nodes, by its dotted name as records have it.
+/// Every setting but the nodes and the bounds, by its dotted name as records have it.
 fn leaves(settings: &RunSettings) -> BTreeMap<String, String> {
-    let settings = RunSettings {
+    let mut settings = RunSettings {
         nodes: Vec::new(),
         ..settings.clone()
     };
+    let groups = &mut settings.sweep.groups;
+    groups.iter_mut().for_each(|group| group.nodes.sort());
+    groups.sort_by(|one, other| one.nodes.cmp(&other.nodes));
     let mut found = BTreeMap::new();
     walk("", &serde_json::json!(settings), &mut found);
+    found.retain(|name, _| !BOUNDS.contains(&name.as_str()));
     found
 }
 
@@ -122,7 +130,7 @@ fn walk(name: &str, value: &Value, found: &mut BTreeMap<String, String>) {
 mod tests {
     use super::*;
     use crate::ledger::testing::{events, ledger};
-    use crate::model::{Bytes, Gbps, RailRule};
+    use crate::model::{Bytes, Gbps, LeafGroup, RailRule};
 
     fn settings() -> RunSettings {
         let events = events(4, 1, &|_, _, _| Some(391.0));
@@ -137,6 +145,36 @@ mod tests {
         let text = serde_json::to_string(&asked).unwrap();
         let recorded = serde_json::from_str(&text).unwrap();
         assert_eq!(differences(&recorded, &asked), Vec::<String>::new());
+    }
+
+    #[test]
+    fn bounds_and_the_order_of_groups_may_differ() {
+        let group = |name: &str, nodes: [&str; 2]| LeafGroup {
+            name: name.to_owned(),
+            nodes: nodes.map(NodeName::from).to_vec(),
+        };
+        let mut recorded = settings();
+        recorded.sweep.groups = vec![
+            group("leaf1", ["node01", "node02"]),
+            group("leaf2", ["node03", "node04"]),
+        ];
+        let mut asked = recorded.clone();
+        asked.force = true;
+        asked.sweep.max_load = 0.5;
+        asked.sweep.time_budget_s = Some(600);
+        asked.sweep.groups = vec![
+            group("leaf2", ["node04", "node03"]),
+            group("leaf1", ["node01", "node02"]),
+        ];
+        assert_eq!(differences(&recorded, &asked), Vec::<String>::new());
+        asked.sweep.groups[1] = group("leaf1", ["node01", "node03"]);
+        asked.sweep.both_ways = true;
+        let said = differences(&recorded, &asked).join("\n");
+        assert!(
+            said.starts_with("sweep.both_ways is false in the record, true in"),
+            "{said}"
+        );
+        assert!(said.contains("\nsweep.groups is "), "{said}");
     }
 
     #[test]

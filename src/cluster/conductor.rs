@@ -1,6 +1,6 @@
 //! Leads a run from the first connection to the last retest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,6 @@ use crate::model::{
     RunSettings, SCHEMA,
 };
 use crate::plan::{PlannedRound, Probes};
-use crate::wire::{FromAgent, PROTOCOL, ToAgent};
 
 /// How long the conductor waits for things that have no deadline of their own.
 #[derive(Debug, Clone, Copy)]
@@ -44,42 +43,48 @@ pub enum ConductError<E: std::error::Error + 'static> {
 
 /// Where a node is, beside what the ledger knows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Stage {
+pub(super) enum Stage {
     Starting,
     Greeted,
     Ready,
     Lost,
 }
 
-struct Member {
-    name: NodeName,
-    stage: Stage,
-    heard: Instant,
+pub(super) struct Member {
+    pub(super) name: NodeName,
+    pub(super) stage: Stage,
+    pub(super) heard: Instant,
+    /// When it was lost that had been ready, until it is asked whether it is back.
+    pub(super) lost: Option<Instant>,
 }
 
 /// The run: its nodes, its books, and where its events go.
 pub struct Conductor<'a, F, E> {
-    fleet: F,
+    pub(super) fleet: F,
     settings: RunSettings,
-    limits: Limits,
-    members: Vec<Member>,
+    pub(super) limits: Limits,
+    pub(super) members: Vec<Member>,
     places: HashMap<NodeName, usize>,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
     emit: &'a mut dyn FnMut(Event) -> Result<(), E>,
     stop: &'a AtomicBool,
     next_probe: u64,
     next_round: u32,
     /// When deadlines were looked at last.
-    looked: Instant,
+    pub(super) looked: Instant,
+    /// When no round may begin any more.
+    ends: Option<Instant>,
+    /// Whether a round did not begin for it.
+    is_time_up: bool,
 }
 
 /// How often a round is played that follows up on the pattern.
 const TIMES: usize = 2;
 
 /// How often deadlines are looked at.
-const TICK: Duration = Duration::from_millis(200);
+pub(super) const TICK: Duration = Duration::from_millis(200);
 
-type Step<E> = Result<(), ConductError<E>>;
+pub(super) type Step<E> = Result<(), ConductError<E>>;
 
 impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     /// A run over `fleet`, whose members are `settings.nodes` in that order. `emit` gets every event
@@ -96,6 +101,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             name: name.clone(),
             stage: Stage::Starting,
             heard: now,
+            lost: None,
         };
         let members: Vec<Member> = settings.nodes.iter().map(member).collect();
         let places = members
@@ -116,6 +122,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             next_probe: 0,
             next_round: 0,
             looked: now,
+            ends: None,
+            is_time_up: false,
         }
     }
 
@@ -140,20 +148,32 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
 
     fn lead(&mut self) -> Step<E> {
         self.tell(self.first())?;
+        let budget = self.settings.sweep.time_budget_s.map(Duration::from_secs);
+        self.ends = budget.and_then(|budget| self.fleet.now().checked_add(budget));
         self.gather()?;
-        let rounds = self.plan()?;
-        for pairs in rounds {
+        self.measure()?;
+        if self.bring_back()? {
+            self.measure()?;
+        }
+        let end = match (self.stopped(), self.is_time_up) {
+            (true, _) => RunEnd::Interrupted,
+            (_, true) => RunEnd::TimeUp,
+            _ => RunEnd::Complete,
+        };
+        self.tell(Event::RunFinished { end })
+    }
+
+    /// The rounds of the pattern that are still to be played, then what they leave in doubt.
+    fn measure(&mut self) -> Step<E> {
+        for pairs in self.plan()? {
+            if self.out_of_time() {
+                break;
+            }
             let round = self.begin_round();
             let of_pattern = |pair| (pair, Purpose::Pattern);
             self.play(round, pairs.into_iter().map(of_pattern).collect())?;
         }
-        self.follow_up()?;
-        let end = if self.stopped() {
-            RunEnd::Interrupted
-        } else {
-            RunEnd::Complete
-        };
-        self.tell(Event::RunFinished { end })
+        self.follow_up()
     }
 
     fn first(&self) -> Event {
@@ -168,111 +188,19 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         }
     }
 
-    fn stopped(&self) -> bool {
+    /// Whether the time budget is spent; asked where there is something left to do.
+    pub(super) fn out_of_time(&mut self) -> bool {
+        self.is_time_up |= self.ends.is_some_and(|end| self.fleet.now() >= end);
+        self.is_time_up
+    }
+
+    pub(super) fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn tell(&mut self, event: Event) -> Step<E> {
+    pub(super) fn tell(&mut self, event: Event) -> Step<E> {
         self.ledger.apply(&event);
         (self.emit)(event).map_err(ConductError::Emit)
-    }
-
-    /// Waits until every node is surveyed or lost.
-    fn gather(&mut self) -> Step<E> {
-        let waiting = |m: &Member| matches!(m.stage, Stage::Starting | Stage::Greeted);
-        while self.members.iter().any(waiting) && !self.stopped() {
-            if let Some((node, news)) = self.fleet.next(TICK) {
-                self.admit(node, news)?;
-            }
-            let now = self.fleet.now();
-            if now.duration_since(self.looked) >= TICK {
-                self.looked = now;
-                self.lose_the_silent(&mut |_| {})?;
-            }
-        }
-        Ok(())
-    }
-
-    fn admit(&mut self, node: usize, news: FromNode) -> Step<E> {
-        let Some(member) = self.members.get_mut(node) else {
-            return Ok(());
-        };
-        let name = member.name.clone();
-        let now = self.fleet.now();
-        match (member.stage, news) {
-            (Stage::Lost, _) => Ok(()),
-            (Stage::Starting, FromNode::Stage(stage)) => {
-                member.heard = now;
-                self.tell(Event::NodeStage { node: name, stage })
-            }
-            (
-                Stage::Starting,
-                FromNode::Said(FromAgent::Hello {
-                    protocol, linerate, ..
-                }),
-            ) => {
-                if protocol != PROTOCOL {
-                    return self.lose(node, &versions_differ(protocol, &linerate));
-                }
-                member.stage = Stage::Greeted;
-                member.heard = now;
-                self.fleet.send(node, &ToAgent::Survey);
-                self.tell(Event::NodeConnected {
-                    node: name,
-                    agent: linerate,
-                })
-            }
-            (Stage::Greeted, FromNode::Said(FromAgent::Facts { facts })) => {
-                member.stage = Stage::Ready;
-                member.heard = now;
-                self.tell(Event::NodeSurveyed { node: name, facts })
-            }
-            (Stage::Starting, FromNode::Said(message))
-                if !matches!(message, FromAgent::Refused { .. }) =>
-            {
-                self.lose(node, "its agent spoke before it said hello")
-            }
-            (_, FromNode::Said(FromAgent::Refused { why })) => {
-                self.lose(node, &format!("its agent ended: {why}"))
-            }
-            (_, FromNode::Gone(why)) => self.lose(node, &why),
-            // A heartbeat says that the agent lives, not that it gets on: while a node is surveyed it
-            // does not extend the deadline.
-            (Stage::Ready, FromNode::Said(_)) => {
-                member.heard = now;
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn lose(&mut self, node: usize, why: &str) -> Step<E> {
-        self.members[node].stage = Stage::Lost;
-        let node_name = self.members[node].name.clone();
-        self.fleet.send(node, &ToAgent::Bye);
-        self.tell(Event::NodeLost {
-            node: node_name,
-            why: why.to_owned(),
-        })
-    }
-
-    /// Gives up nodes that say nothing; `on_loss` hears their place.
-    fn lose_the_silent(&mut self, on_loss: &mut dyn FnMut(usize)) -> Step<E> {
-        let now = self.fleet.now();
-        for node in 0..self.members.len() {
-            let member = &self.members[node];
-            let limit = match member.stage {
-                Stage::Lost => continue,
-                Stage::Ready => self.limits.silence,
-                Stage::Starting | Stage::Greeted => self.limits.step,
-            };
-            if now.duration_since(member.heard) > limit {
-                let why = format!("nothing was heard of it for {} s", limit.as_secs());
-                on_loss(node);
-                self.lose(node, &why)?;
-            }
-        }
-        Ok(())
     }
 
     /// Lays out the rounds of what was not tried yet; pairs that have no route are said to be skipped.
@@ -280,8 +208,14 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         let nics = planning::rail_nics(&self.ledger, &self.settings);
         self.tell(Event::RailsResolved { nics: nics.clone() })?;
         let plan = planning::rounds(&self.ledger, &nics, &self.settings);
+        let skipped = self.ledger.skipped().iter();
+        let known: HashSet<_> = skipped
+            .map(|s| (s.rail, s.from.clone(), s.to.clone()))
+            .collect();
         for (pair, why) in plan.skipped {
-            self.skip(pair, why)?;
+            if !known.contains(&(pair.rail, pair.from.node.clone(), pair.to.node.clone())) {
+                self.skip(pair, why)?;
+            }
         }
         Ok(plan.rounds)
     }
@@ -301,7 +235,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     fn follow_up(&mut self) -> Step<E> {
         while !self.stopped() {
             let probes = planning::follow_up(&self.ledger, &self.settings);
-            if probes.is_empty() {
+            if probes.is_empty() || self.out_of_time() {
                 return Ok(());
             }
             let round = self.begin_round();
@@ -402,7 +336,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
 
     fn play_round(&mut self, seats: Vec<Seat>) -> Step<E> {
         let (spec, clocks) = (&self.settings.probe, self.fleet.is_real_time());
-        let mut round = Round::begin(seats, spec, clocks, self.fleet.now());
+        let force = self.settings.force;
+        let mut round = Round::begin(seats, spec, clocks, force, self.fleet.now());
         let mut abandoned = false;
         loop {
             self.act(&mut round)?;
@@ -457,12 +392,4 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         }
         Ok(())
     }
-}
-
-pub(super) fn versions_differ(protocol: u32, linerate: &str) -> String {
-    format!(
-        "its agent is linerate {linerate} with protocol {protocol}, this is linerate {} with protocol \
-         {PROTOCOL}: remove ~/.cache/linerate on the node and run again",
-        env!("CARGO_PKG_VERSION")
-    )
 }

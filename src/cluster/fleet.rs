@@ -11,6 +11,8 @@ pub enum FromNode {
     Stage(String),
     /// Its agent said something.
     Said(FromAgent),
+    /// So many readings of its counters came faster than they were taken, and were dropped.
+    Dropped(u64),
     /// Nothing more will come of it; why.
     Gone(String),
 }
@@ -22,6 +24,13 @@ pub trait Fleet {
 
     /// The next thing heard of any node; `None` where nothing is within the time.
     fn next(&mut self, timeout: Duration) -> Option<(usize, FromNode)>;
+
+    /// Begins anew with a node of which nothing more will come: a new hello may follow, and nothing
+    /// that was said before is heard any more. `false` where there is no way to it now: its
+    /// connection has not ended yet, or cannot be begun.
+    fn reconnect(&mut self, _node: usize) -> bool {
+        false
+    }
 
     /// The time that deadlines are held against. Simulated nodes have a time of their own.
     fn now(&self) -> Instant {

@@ -1,6 +1,6 @@
 //! Real agents: a thread for each node carries its bytes, and its messages meet in one channel.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,7 +20,8 @@ const LEASE_MS: u32 = 15_000;
 /// Bytes that may wait for one node. The largest message is a few KiB.
 const OUTBOX: usize = 1 << 20;
 
-/// Messages that may wait for the conductor before the nodes' threads wait for it.
+/// Messages that may wait for the conductor before the nodes' threads wait for it. Readings of
+/// counters are dropped instead: the next says more than one that is late.
 const INBOX: usize = 4096;
 
 /// What is kept of an agent's standard error, for the message about its end.
@@ -46,9 +47,23 @@ struct Line {
     outbox: OutboxSender,
     seq: u64,
     open: bool,
+    /// Counts the connections to this node.
+    life: u32,
+    /// Nothing is carried any more.
+    over: bool,
 }
 
 impl Line {
+    fn new(outbox: OutboxSender, life: u32) -> Self {
+        Self {
+            outbox,
+            seq: 0,
+            open: false,
+            life,
+            over: false,
+        }
+    }
+
     fn say(&mut self, message: &ToAgent) {
         let Ok(frame) = encode(self.seq, message) else {
             return;
@@ -60,10 +75,38 @@ impl Line {
     }
 }
 
+/// What a node's threads need, in every life of its connection.
+struct Post {
+    members: Vec<Member>,
+    lines: Vec<Mutex<Line>>,
+    payload: Payload,
+    inbox: SyncSender<News>,
+}
+
+impl Post {
+    /// A new line to a node whose last one is over, with the end that is to be carried.
+    fn begin_anew(&self, node: usize) -> Option<(u32, Outbox)> {
+        let mut line = lock(self.lines.get(node)?);
+        if !line.over {
+            return None;
+        }
+        let (sender, outbox) = Outbox::bounded(OUTBOX).ok()?;
+        *line = Line::new(sender, line.life.wrapping_add(1));
+        Some((line.life, outbox))
+    }
+}
+
+/// What was heard of a node, in which life of its connection.
+struct News {
+    node: usize,
+    life: u32,
+    what: FromNode,
+}
+
 /// Agents that run on nodes, reached by carriers.
 pub struct CarrierFleet {
-    lines: Arc<Vec<Mutex<Line>>>,
-    inbox: Receiver<(usize, FromNode)>,
+    post: Arc<Post>,
+    inbox: Receiver<News>,
     threads: Vec<JoinHandle<()>>,
     heart: Arc<(Mutex<bool>, Condvar)>,
 }
@@ -74,42 +117,47 @@ impl CarrierFleet {
     /// # Errors
     /// Where this machine has no thread or file descriptor left.
     pub fn start(members: Vec<Member>, payload: &Payload) -> std::io::Result<Self> {
-        let (sender, inbox) = sync_channel(INBOX);
+        Self::with_inbox(members, payload, INBOX)
+    }
+
+    fn with_inbox(members: Vec<Member>, payload: &Payload, room: usize) -> std::io::Result<Self> {
+        let (sender, inbox) = sync_channel(room);
         let mut lines = Vec::with_capacity(members.len());
         let mut outboxes = Vec::with_capacity(members.len());
         for _ in &members {
             let (outbox, end) = Outbox::bounded(OUTBOX)?;
-            lines.push(Mutex::new(Line {
-                outbox,
-                seq: 0,
-                open: false,
-            }));
+            lines.push(Mutex::new(Line::new(outbox, 0)));
             outboxes.push(end);
         }
-        let lines = Arc::new(lines);
-        let mut threads = Vec::with_capacity(members.len() + 1);
-        for (node, (member, outbox)) in members.into_iter().zip(outboxes).enumerate() {
-            let (lines, sender, payload) = (Arc::clone(&lines), sender.clone(), payload.clone());
-            let builder = std::thread::Builder::new()
-                .name(member.target.node.clone())
-                .stack_size(STACK);
-            threads.push(
-                builder.spawn(move || carry(node, &member, &payload, outbox, lines, &sender))?,
-            );
+        let post = Arc::new(Post {
+            members,
+            lines,
+            payload: payload.clone(),
+            inbox: sender,
+        });
+        let mut threads = Vec::with_capacity(outboxes.len() + 1);
+        for (node, outbox) in outboxes.into_iter().enumerate() {
+            threads.push(carry_on_thread(&post, node, 0, outbox)?);
         }
         let heart = Arc::new((Mutex::new(true), Condvar::new()));
-        let (beats, lines_too) = (Arc::clone(&heart), Arc::clone(&lines));
+        let (beats, lines) = (Arc::clone(&heart), Arc::clone(&post));
         threads.push(
             std::thread::Builder::new()
                 .name("heartbeat".into())
-                .spawn(move || beat(&beats, &lines_too))?,
+                .spawn(move || beat(&beats, &lines.lines))?,
         );
         Ok(Self {
-            lines,
+            post,
             inbox,
             threads,
             heart,
         })
+    }
+
+    /// Whether this was heard in the present life of a node's connection.
+    fn is_of_now(&self, news: &News) -> bool {
+        let line = self.post.lines.get(news.node);
+        line.is_some_and(|line| lock(line).life == news.life)
     }
 
     fn stop_heart(&self) {
@@ -120,7 +168,7 @@ impl CarrierFleet {
 
 impl Fleet for CarrierFleet {
     fn send(&mut self, node: usize, message: &ToAgent) {
-        if let Some(line) = self.lines.get(node) {
+        if let Some(line) = self.post.lines.get(node) {
             let mut line = lock(line);
             line.say(message);
             if matches!(message, ToAgent::Bye) {
@@ -131,19 +179,36 @@ impl Fleet for CarrierFleet {
     }
 
     fn next(&mut self, timeout: Duration) -> Option<(usize, FromNode)> {
-        match self.inbox.recv_timeout(timeout) {
-            Ok(news) => Some(news),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                // Every node is gone and said so; the caller's deadlines still need time to pass.
-                std::thread::sleep(timeout);
-                None
+        let until = Instant::now() + timeout;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let news = self.inbox.recv_timeout(left).ok()?;
+            if self.is_of_now(&news) {
+                return Some((news.node, news.what));
             }
         }
     }
 
+    fn reconnect(&mut self, node: usize) -> bool {
+        if !*lock(&self.heart.0) {
+            return false;
+        }
+        let Some((life, outbox)) = self.post.begin_anew(node) else {
+            return false;
+        };
+        self.threads.retain(|thread| !thread.is_finished());
+        match carry_on_thread(&self.post, node, life, outbox) {
+            Ok(thread) => self.threads.push(thread),
+            Err(_) => {
+                lock(&self.post.lines[node]).over = true;
+                return false;
+            }
+        }
+        true
+    }
+
     fn close(&mut self) {
-        for node in 0..self.lines.len() {
+        for node in 0..self.post.lines.len() {
             self.send(node, &ToAgent::Bye);
         }
         self.stop_heart();
@@ -183,27 +248,39 @@ fn beat(heart: &(Mutex<bool>, Condvar), lines: &[Mutex<Line>]) {
     }
 }
 
-/// The life of one node's thread.
-fn carry(
+/// Starts the thread of one life of a node's connection.
+fn carry_on_thread(
+    post: &Arc<Post>,
     node: usize,
-    member: &Member,
-    payload: &Payload,
+    life: u32,
     outbox: Outbox,
-    lines: Arc<Vec<Mutex<Line>>>,
-    sender: &SyncSender<(usize, FromNode)>,
-) {
+) -> std::io::Result<JoinHandle<()>> {
+    let post = Arc::clone(post);
+    std::thread::Builder::new()
+        .name(post.members[node].target.node.clone())
+        .stack_size(STACK)
+        .spawn(move || carry(&post, node, life, outbox))
+}
+
+/// One life of a node's connection.
+fn carry(post: &Post, node: usize, life: u32, outbox: Outbox) {
+    let member = &post.members[node];
     let mut ear = Ear {
         node,
-        line: &lines[node],
-        sender,
+        life,
+        line: &post.lines[node],
+        inbox: &post.inbox,
         decoder: Decoder::default(),
         last_words: Vec::new(),
+        dropped: 0,
         gone: false,
     };
     let ended = member
         .carrier
-        .carry(&member.target, payload, outbox, &mut ear);
+        .carry(&member.target, &post.payload, outbox, &mut ear);
     let why = farewell(&member.target.node, ended, &ear.last_words);
+    // Before the word of it: whoever hears that may reconnect at once.
+    lock(ear.line).over = true;
     ear.gone(why);
 }
 
@@ -232,17 +309,51 @@ fn farewell(node: &str, ended: Result<Ended, RemoteError>, last_words: &[u8]) ->
 /// Hears one node.
 struct Ear<'a> {
     node: usize,
+    life: u32,
     line: &'a Mutex<Line>,
-    sender: &'a SyncSender<(usize, FromNode)>,
+    inbox: &'a SyncSender<News>,
     decoder: Decoder,
     last_words: Vec<u8>,
+    /// Readings that were dropped and not told of yet.
+    dropped: u64,
     gone: bool,
 }
 
 impl Ear<'_> {
-    fn pass(&self, news: FromNode) {
+    fn news(&self, what: FromNode) -> News {
+        News {
+            node: self.node,
+            life: self.life,
+            what,
+        }
+    }
+
+    /// Passes it on. Readings are dropped where there is no room, all else waits for it.
+    fn pass(&mut self, what: FromNode) {
+        let is_reading = matches!(what, FromNode::Said(FromAgent::Sampled { .. }));
+        if is_reading {
+            return self.pass_reading(what);
+        }
         // The conductor may have left; then nobody needs the news.
-        let _ = self.sender.send((self.node, news));
+        if self.dropped > 0 {
+            let dropped = FromNode::Dropped(std::mem::take(&mut self.dropped));
+            let _ = self.inbox.send(self.news(dropped));
+        }
+        let _ = self.inbox.send(self.news(what));
+    }
+
+    fn pass_reading(&mut self, reading: FromNode) {
+        if self.dropped > 0 {
+            let told = self
+                .inbox
+                .try_send(self.news(FromNode::Dropped(self.dropped)));
+            if told.is_ok() {
+                self.dropped = 0;
+            }
+        }
+        if self.inbox.try_send(self.news(reading)).is_err() {
+            self.dropped = self.dropped.saturating_add(1);
+        }
     }
 
     fn gone(&mut self, why: String) {
@@ -300,3 +411,7 @@ fn stage_in_words(stage: Stage) -> String {
         Stage::Running => "starting its agent".into(),
     }
 }
+
+#[cfg(test)]
+#[path = "link_tests.rs"]
+mod tests;

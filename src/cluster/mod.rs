@@ -2,9 +2,13 @@
 //! each node carries its bytes; everything that is learned leaves as an event. A watch needs less: connect,
 //! then samples.
 
+mod believe;
 mod conductor;
 mod fleet;
+#[cfg(test)]
+mod interrupt_tests;
 mod link;
+mod muster;
 mod planning;
 #[cfg(test)]
 mod resume_tests;

@@ -10,8 +10,8 @@ use crate::model::{
     Route, RunSettings, SweepSettings,
 };
 use crate::plan::{
-    NoRoute, PlannedRound, Player, Probes, circle, in_use, next_round, resolve_rails, route,
-    shuffled,
+    Meeting, NoRoute, PlannedRound, Player, Probes, Schedule, in_use, leaves, named_rounds,
+    next_round, resolve_rails, route,
 };
 
 /// Rounds to play, and pairs that belong to none.
@@ -51,7 +51,7 @@ pub(super) fn rounds(ledger: &Ledger, nics: &[RailNic], settings: &RunSettings) 
     let usable = Usable::of(ledger);
     let mut skipped = Vec::new();
     let mut rounds = Vec::new();
-    for round in node_pairs(&nodes, settings) {
+    for round in meetings(&nodes, settings) {
         for mut round in lay_out(&rails, &round, &settings.sweep, nodes.len()) {
             round.retain(|pair| !tried.contains(pair));
             round.retain(|pair| match usable.in_the_way(pair) {
@@ -68,44 +68,48 @@ pub(super) fn rounds(ledger: &Ledger, nics: &[RailNic], settings: &RunSettings) 
     Plan { rounds, skipped }
 }
 
-/// Two nodes that are measured with each other.
-type NodePair = (NodeName, NodeName);
-
-/// The rounds of a pattern, of nodes.
-fn node_pairs(nodes: &[NodeName], settings: &RunSettings) -> Vec<Vec<NodePair>> {
+/// The rounds of a pattern, of nodes. Nodes that are not there are left out of a schedule, and of a
+/// pattern that names its pairs they leave gaps.
+fn meetings(nodes: &[NodeName], settings: &RunSettings) -> Vec<Vec<Meeting>> {
     let sweep = &settings.sweep;
-    let seats = nodes.len().next_multiple_of(2);
-    let all = seats.saturating_sub(1);
-    let few = |rounds: usize| if seats <= FEW { all } else { rounds.min(all) };
+    if let Some(named) = named_rounds(&sweep.pattern, &settings.nodes) {
+        return named;
+    }
+    let schedule = Schedule::new(&leaves(nodes, &sweep.groups).groups, settings.seed);
+    let inner = schedule.inner_rounds();
+    let few = |rounds: usize| {
+        if inner < FEW {
+            inner.max(rounds)
+        } else {
+            rounds
+        }
+    };
     let count = match &sweep.pattern {
         Pattern::Adaptive => few(sweep.matchings as usize),
         Pattern::Quick => few(1),
-        _ => all,
+        _ => schedule.rounds(),
     };
-    let order = shuffled(nodes, settings.seed);
+    let names = schedule.names();
     let round = |round: usize| {
-        let partner = |seat: usize| (seat, circle(seats, round, seat));
-        let met = (0..seats)
-            .map(partner)
-            .filter(|(seat, partner)| seat < partner);
-        let pair = |(a, b): (usize, usize)| Some((order.get(a)?.clone(), order.get(b)?.clone()));
-        met.filter_map(pair).collect()
+        let met = schedule.round(round).into_iter();
+        met.map(|(a, b)| (names[a].clone(), names[b].clone()))
+            .collect()
     };
-    (0..count).map(round).collect()
+    (0..count.min(schedule.rounds())).map(round).collect()
 }
 
-/// Up to so many nodes all meet each other: a few rounds are all that there are.
+/// Groups of fewer nodes than this all meet inside: a few rounds are all that there are.
 const FEW: usize = 4;
 
 /// One round of nodes as rounds of NICs: both directions at once or one after the other, all rails
 /// together or one by one, and no more nodes at one time than may carry traffic.
 fn lay_out(
     rails: &Rails,
-    pairs: &[NodePair],
+    pairs: &[Meeting],
     sweep: &SweepSettings,
     nodes: usize,
 ) -> Vec<PlannedRound> {
-    let most = (nodes as f64 * sweep.max_load / 2.0).floor().max(1.0) as usize;
+    let most = busiest(nodes, sweep);
     let mut rounds = Vec::new();
     for some in pairs.chunks(most) {
         let there = some.iter().flat_map(|(a, b)| pairs_of(rails, a, b));
@@ -122,6 +126,11 @@ fn lay_out(
         }
     }
     rounds
+}
+
+/// How many pairs of nodes may carry traffic at one time: one at the least.
+fn busiest(nodes: usize, sweep: &SweepSettings) -> usize {
+    (nodes as f64 * sweep.max_load / 2.0).ceil().max(1.0) as usize
 }
 
 fn by_rail(round: PlannedRound) -> impl Iterator<Item = PlannedRound> {
@@ -155,6 +164,10 @@ pub(super) fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
     for node in &mut nodes {
         node.nics.retain(|nic| usable.why_not(&nic.nic).is_none());
     }
+    if let Pattern::Pairs { pairs } = &settings.sweep.pattern {
+        let named: HashSet<&NodeName> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
+        nodes.retain(|node| named.contains(&node.node));
+    }
     let groups = group_numbers(&settings.sweep.groups);
     let player = |node: &NodeStanding| {
         let state = ledger.get_node(&node.node).map(|node| &node.state);
@@ -175,7 +188,8 @@ pub(super) fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
         })
         .collect();
     let can = |from: &NicId, to: &NicId| usable.route(from, to).is_some_and(|route| route.is_ok());
-    next_round(&players, &doubts, setup(settings), &can)
+    let most = busiest(players.len(), &settings.sweep) * 2;
+    next_round(&players, &doubts, setup(settings), most, &can)
 }
 
 fn group_numbers(groups: &[LeafGroup]) -> HashMap<&NodeName, usize> {

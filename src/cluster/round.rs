@@ -4,24 +4,26 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::believe::{believable, same_clock};
 use crate::model::{
-    Bytes, Endpoint, Event, Fact, LocalPort, Measurement, NODE_LOST, NicId, Outcome, PlannedPair,
-    ProbeId, ProbeSpec, ProbeStage, Role,
+    Endpoint, Event, Fact, LocalPort, Measurement, NODE_LOST, NicId, Outcome, PlannedPair, ProbeId,
+    ProbeSpec, ProbeStage, Role, left_alone,
 };
 use crate::wire::{FromAgent, ToAgent};
 
 /// How long an end may take for one step beside the transfer itself. Emulated nodes need seconds,
 /// registering gigabytes of untouched memory tens of them.
-const STEP: Duration = Duration::from_secs(60);
+pub(super) const STEP: Duration = Duration::from_secs(60);
 
 /// How long letting go may take; nothing waits for it longer.
 const RELEASE: Duration = Duration::from_secs(20);
 
-/// More than any real transfer reports, so that a broken clock or a lying agent is noticed.
-const MAX_RATE_GBPS: f64 = 100_000.0;
-
 /// What a round wants done.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an action is carried out as soon as it is made"
+)]
 pub(super) enum Action {
     /// Say this to the node at this place in the list.
     Send(usize, ToAgent),
@@ -80,10 +82,12 @@ impl Round {
     /// Begins a round: both ends of every probe are asked to prepare.
     ///
     /// Where nodes live in real time, `compare_clocks` doubts one whose second is shorter than ours.
+    /// `force` has NICs probed that somebody works with.
     pub(super) fn begin(
         seats: Vec<Seat>,
         spec: &ProbeSpec,
         compare_clocks: bool,
+        force: bool,
         now: Instant,
     ) -> Self {
         let live = |seat| Live {
@@ -107,7 +111,7 @@ impl Round {
         };
         for probe in &round.probes {
             for role in [Role::Initiator, Role::Target] {
-                let message = prepare(&probe.seat, role, spec);
+                let message = prepare(&probe.seat, role, spec, force);
                 round
                     .out
                     .push(Action::Send(place(&probe.seat, role), message));
@@ -165,6 +169,10 @@ impl Round {
                 endpoints[end] = Some(endpoint);
                 self.cross(at, now);
             }
+            (Step::Prepare(_), FromAgent::ProbeDeclined { why, .. }) => {
+                let why = left_alone(nic(&probe.seat, role), &why);
+                self.end(at, Outcome::NotRun { why }, now);
+            }
             (Step::Connect(connected), FromAgent::Connected { .. }) => {
                 connected[end] = true;
                 if *connected == [true, true] {
@@ -193,7 +201,9 @@ impl Round {
             }
             (
                 Step::Release(_, released),
-                FromAgent::Released { .. } | FromAgent::ProbeFailed { .. },
+                FromAgent::Released { .. }
+                | FromAgent::ProbeFailed { .. }
+                | FromAgent::ProbeDeclined { .. },
             ) => {
                 released[end] = true;
                 self.finish_if_released(at);
@@ -396,7 +406,7 @@ fn nic(seat: &Seat, role: Role) -> &NicId {
     }
 }
 
-fn prepare(seat: &Seat, role: Role, spec: &ProbeSpec) -> ToAgent {
+fn prepare(seat: &Seat, role: Role, spec: &ProbeSpec, force: bool) -> ToAgent {
     let route = &seat.planned.route;
     let address = match role {
         Role::Initiator => &route.from,
@@ -414,6 +424,7 @@ fn prepare(seat: &Seat, role: Role, spec: &ProbeSpec) -> ToAgent {
         spec: seat.planned.spec.as_ref().unwrap_or(spec).clone(),
         port,
         nonce: seat.nonce,
+        force,
     }
 }
 
@@ -435,6 +446,7 @@ fn probe_of(message: &FromAgent) -> Option<ProbeId> {
         | FromAgent::Done { probe, .. }
         | FromAgent::Verified { probe, .. }
         | FromAgent::Released { probe }
+        | FromAgent::ProbeDeclined { probe, .. }
         | FromAgent::ProbeFailed { probe, .. } => Some(*probe),
         FromAgent::Hello { .. }
         | FromAgent::Heartbeat
@@ -444,46 +456,4 @@ fn probe_of(message: &FromAgent) -> Option<ProbeId> {
         | FromAgent::QueuePairs { .. }
         | FromAgent::Refused { .. } => None,
     }
-}
-
-/// No node measures longer than it was away, but for rounding.
-const CLOCK_SLACK: f64 = 1.05;
-
-/// Whether a node's clock runs no faster than ours: it would make every rate read too low, as that of
-/// a virtual machine does which took the speed of its time stamp counter wrong.
-fn same_clock(measurement: &Measurement, took: Duration) -> Result<(), String> {
-    let claimed = Duration::from_micros(measurement.elapsed_us);
-    if claimed.as_secs_f64() <= took.as_secs_f64() * CLOCK_SLACK {
-        return Ok(());
-    }
-    Err(format!(
-        "it reports {:.2} s of transfer, {:.2} s after it was told to begin: its clock runs too fast, so that \
-         the rates it measures read too low (look at its clock source)",
-        claimed.as_secs_f64(),
-        took.as_secs_f64()
-    ))
-}
-
-/// Whether a measurement can be what it says: a node may be broken, or lie.
-fn believable(measurement: &Measurement, spec: &ProbeSpec) -> Result<(), String> {
-    let Measurement {
-        bytes,
-        elapsed_us,
-        total_bytes,
-        ..
-    } = measurement;
-    let Some(rate) = measurement.rate() else {
-        return Err("it reports a transfer that took no time".into());
-    };
-    let longest_us = u64::from(spec.duration_ms) * 1000 + STEP.as_micros() as u64;
-    if bytes > total_bytes || *elapsed_us > longest_us || rate.0 > MAX_RATE_GBPS {
-        let bytes = Bytes(*bytes);
-        return Err(format!(
-            "it reports what cannot be: {bytes} in {elapsed_us} µs ({rate})"
-        ));
-    }
-    if *bytes == 0 {
-        return Err("no data arrived while it was measured".into());
-    }
-    Ok(())
 }

@@ -31,6 +31,8 @@ pub(super) enum Kind {
     Stuck,
     /// A job uses its first NIC.
     Busy,
+    /// A job has begun to use its first NIC since it was surveyed.
+    BusyNow,
 }
 
 pub(super) struct Fake {
@@ -127,6 +129,12 @@ impl Fleet for Fake {
             ToAgent::Survey if kind != Kind::Mute => {
                 let facts = Box::new(self.facts[node].clone());
                 self.reply(node, FromAgent::Facts { facts });
+            }
+            ToAgent::Prepare {
+                probe, port, force, ..
+            } if kind == Kind::BusyNow && !force && port.device == "mlx5_0" => {
+                let (probe, why) = (*probe, "128 RC queue pairs of python3 (pid 4711)".into());
+                self.reply(node, FromAgent::ProbeDeclined { probe, why });
             }
             ToAgent::Prepare { probe, role, .. } => self.prepare(node, *probe, *role),
             _ if kind == Kind::Stuck => {}
@@ -294,24 +302,28 @@ fn a_healthy_cluster_is_at_line_rate_and_needs_no_retest() {
 
 #[test]
 fn a_nic_that_a_job_uses_is_left_alone_unless_forced() {
-    let kinds = [Kind::Well, Kind::Busy, Kind::Well];
-    let (ledger, judgement, _) = run(&kinds, |_, _| FULL);
-    assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
-    // Of rail 0 only the two pairs without the busy NIC, of rail 1 all six.
-    let coverage = &judgement.coverage;
-    assert_eq!((coverage.measured, coverage.not_run), (8, 4));
-    let why = &coverage.gaps[0].why;
-    let says = "mlx5_0 of node02 is in use: 128 RC queue pairs of python3 (pid 4711)";
-    assert!(why.starts_with(says), "{why}");
-    assert_eq!(ledger.probes().count(), 8);
+    // Known before the plan is made, such a NIC is not in it; later each of its probes is declined.
+    for (kind, probes) in [(Kind::Busy, 8), (Kind::BusyNow, 12)] {
+        let kinds = [Kind::Well, kind, Kind::Well];
+        let (ledger, judgement, _) = run(&kinds, |_, _| FULL);
+        assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+        // Of rail 0 only the two pairs without the busy NIC, of rail 1 all six.
+        let coverage = &judgement.coverage;
+        assert_eq!((coverage.measured, coverage.not_run), (8, 4));
+        assert_eq!(coverage.failed, 0);
+        let why = &coverage.gaps[0].why;
+        let says = "mlx5_0 of node02 is in use: 128 RC queue pairs of python3 (pid 4711)";
+        assert!(why.starts_with(says), "{why}");
+        assert_eq!(ledger.probes().count(), probes);
 
-    let forced = RunSettings {
-        force: true,
-        ..settings(3)
-    };
-    let (_, judgement, _) = run_with(&kinds, |_, _| FULL, forced, false);
-    assert_eq!(judgement.verdict, Verdict::AtLineRate);
-    assert_eq!(judgement.coverage.measured, 12);
+        let forced = RunSettings {
+            force: true,
+            ..settings(3)
+        };
+        let (_, judgement, _) = run_with(&kinds, |_, _| FULL, forced, false);
+        assert_eq!(judgement.verdict, Verdict::AtLineRate);
+        assert_eq!(judgement.coverage.measured, 12);
+    }
 }
 
 /// The fake nodes answer at once, and say that a second has passed.

@@ -4,8 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::conductor::{Limits, versions_differ};
+use super::conductor::Limits;
 use super::fleet::{Fleet, FromNode};
+use super::muster::versions_differ;
 use crate::model::{Event, NodeName};
 use crate::wire::{FromAgent, PROTOCOL, ToAgent};
 
@@ -111,6 +112,7 @@ impl<F: Fleet, O: Onlooker> Watch<'_, F, O> {
             (_, FromNode::Said(FromAgent::Refused { why })) => {
                 return self.lose(node, format!("its agent ended: {why}"));
             }
+            (_, FromNode::Dropped(count)) => Event::ReadingsDropped { node: name, count },
             (Stage::Starting, FromNode::Stage(stage)) => Event::NodeStage { node: name, stage },
             (Stage::Starting, FromNode::Said(hello)) => return self.greet(node, hello),
             (Stage::Greeted | Stage::Watched, FromNode::Said(FromAgent::Watching { layout })) => {

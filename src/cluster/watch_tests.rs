@@ -24,6 +24,8 @@ enum Kind {
     Dies,
     /// Samples that are not made as it said.
     Odd,
+    /// Samples faster than they are taken in.
+    Flood,
 }
 
 struct Fake {
@@ -68,6 +70,9 @@ impl Fake {
             let sample = Sample { ports: vec![port] };
             self.inbox
                 .push_back((node, FromNode::Said(FromAgent::Sampled { sample })));
+            if self.kinds[node] == Kind::Flood {
+                self.inbox.push_back((node, FromNode::Dropped(3)));
+            }
             if self.kinds[node] == Kind::Dies {
                 self.watched[node] = false;
                 let gone = FromNode::Gone("the connection broke".into());
@@ -221,6 +226,14 @@ fn samples_that_are_made_otherwise_than_said_are_not_taken() {
     let watch = ledger.get_node(&"node01".into()).unwrap().watch.as_ref();
     assert!(watch.unwrap().rates().is_empty());
     assert_eq!(rate(&ledger, "node01"), None);
+}
+
+#[test]
+fn samples_that_were_dropped_are_counted() {
+    let (ledger, _) = run(&[Kind::Flood, Kind::Well], 2);
+    assert!(ledger.readings_dropped() >= 3);
+    assert_eq!(ledger.readings_dropped() % 3, 0);
+    assert!(rate(&ledger, "node01").is_some());
 }
 
 #[test]

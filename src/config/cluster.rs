@@ -1,11 +1,12 @@
 //! The checked configuration of a cluster.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::model::{Expect, NodeName, ProbeSpec, RailRule, RunSettings, SweepSettings};
+use crate::model::{Expect, LeafGroup, NodeName, ProbeSpec, RailRule, RunSettings, SweepSettings};
 
+use super::groups::GroupsFile;
 use super::hostlist::{self, HostListError};
 use super::problem::nearest_node;
 
@@ -76,6 +77,10 @@ pub struct Cluster {
     pub probe: ProbeSpec,
     /// What is expected of it.
     pub expect: Expect,
+    /// How a run goes through its pairs; its leaf groups may name nodes that are not among these.
+    pub sweep: SweepSettings,
+    /// The file that tells the leaf groups, where they are not in the cluster file itself.
+    pub groups_file: Option<GroupsFile>,
 }
 
 /// Why nodes could not be picked from a cluster.
@@ -92,6 +97,17 @@ pub enum SelectError {
         /// A listed node of nearly that name.
         meant: Option<String>,
     },
+    /// A node to be left out that is not there anyway.
+    #[error("{nodes} not among the nodes of the run{}", suggest(.meant.as_deref()))]
+    NotInRun {
+        /// The nodes, as a host list with its verb.
+        nodes: String,
+        /// A node of the run of nearly that name.
+        meant: Option<String>,
+    },
+    /// No node is left.
+    #[error("every node is excluded")]
+    Nobody,
 }
 
 fn suggest(meant: Option<&str>) -> String {
@@ -102,15 +118,39 @@ impl Cluster {
     /// The settings that a run is recorded with.
     pub fn settings(&self, seed: u64) -> RunSettings {
         RunSettings {
-            nodes: self.nodes.iter().map(|node| node.name.clone()).collect(),
+            nodes: self.names(),
             rails: self.rails.clone(),
             probe: self.probe.clone(),
             expect: self.expect.clone(),
-            sweep: SweepSettings::default(),
+            sweep: SweepSettings {
+                groups: self.groups(),
+                ..self.sweep.clone()
+            },
             seed,
             force: false,
             simulated: false,
         }
+    }
+
+    /// The nodes' names, in the operator's order.
+    pub fn names(&self) -> Vec<NodeName> {
+        self.nodes.iter().map(|node| node.name.clone()).collect()
+    }
+
+    /// The leaf groups with only these nodes, those that have some.
+    fn groups(&self) -> Vec<LeafGroup> {
+        let there: HashSet<&NodeName> = self.nodes.iter().map(|node| &node.name).collect();
+        let mut groups = self.sweep.groups.clone();
+        for group in &mut groups {
+            group.nodes.retain(|node| there.contains(node));
+        }
+        groups.retain(|group| !group.nodes.is_empty());
+        groups
+    }
+
+    /// Whether anybody says which leaf groups there are.
+    pub fn has_groups(&self) -> bool {
+        self.groups_file.is_some() || !self.sweep.groups.is_empty()
     }
 
     /// The same cluster with only the nodes of these host lists, in the cluster's order.
@@ -118,33 +158,46 @@ impl Cluster {
     /// # Errors
     /// [`SelectError`] where a list cannot be read or names a node that the cluster has not.
     pub fn select(mut self, lists: &[String]) -> Result<Self, SelectError> {
-        // A wanted node is true once it was found.
-        let mut wanted: HashMap<String, bool> = HashMap::new();
-        for list in lists {
-            wanted.extend(
-                hostlist::expand(list)?
-                    .into_iter()
-                    .map(|name| (name, false)),
-            );
+        let wanted = unfolded(lists)?;
+        if let Some((nodes, meant)) = self.missing(&wanted) {
+            return Err(SelectError::NotListed { nodes, meant });
         }
-        let known: Vec<String> = self.nodes.iter().map(|node| node.name.0.clone()).collect();
-        self.nodes.retain(|node| {
-            let wanted = wanted.get_mut(&node.name.0).map(|found| *found = true);
-            wanted.is_some()
-        });
-        let mut missing: Vec<&str> = wanted
-            .iter()
-            .filter(|(_, found)| !**found)
-            .map(|(name, _)| name.as_str())
-            .collect();
-        if missing.is_empty() {
-            return Ok(self);
+        self.nodes.retain(|node| wanted.contains(&node.name.0));
+        Ok(self)
+    }
+
+    /// The same cluster without the nodes of these host lists.
+    ///
+    /// # Errors
+    /// [`SelectError`] where a list cannot be read, names a node that is not there, or nobody is left.
+    pub fn without(mut self, lists: &[String]) -> Result<Self, SelectError> {
+        let unwanted = unfolded(lists)?;
+        if let Some((nodes, meant)) = self.missing(&unwanted) {
+            return Err(SelectError::NotInRun { nodes, meant });
         }
+        self.nodes.retain(|node| !unwanted.contains(&node.name.0));
+        match self.nodes.is_empty() {
+            true => Err(SelectError::Nobody),
+            false => Ok(self),
+        }
+    }
+
+    /// Which of these names the cluster has not, as a host list with its verb, and what may be meant.
+    fn missing(&self, names: &HashSet<String>) -> Option<(String, Option<String>)> {
+        let known: HashSet<&str> = self.nodes.iter().map(|node| node.name.0.as_str()).collect();
+        let missing = names.iter().map(String::as_str);
+        let mut missing: Vec<&str> = missing.filter(|name| !known.contains(name)).collect();
         missing.sort_unstable();
         let verb = if missing.len() == 1 { "is" } else { "are" };
-        Err(SelectError::NotListed {
-            nodes: format!("`{}` {verb}", hostlist::fold(&missing)),
-            meant: nearest_node(missing[0], known.iter().map(String::as_str)).map(str::to_owned),
-        })
+        let meant = nearest_node(missing.first()?, known).map(str::to_owned);
+        Some((format!("`{}` {verb}", hostlist::fold(&missing)), meant))
     }
+}
+
+fn unfolded(lists: &[String]) -> Result<HashSet<String>, HostListError> {
+    let mut names = HashSet::new();
+    for list in lists {
+        names.extend(hostlist::expand(list)?);
+    }
+    Ok(names)
 }

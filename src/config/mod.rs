@@ -8,7 +8,9 @@
 
 mod check;
 mod cluster;
+mod groups;
 pub mod hostlist;
+mod pattern;
 mod problem;
 mod read;
 mod scenario;
@@ -20,6 +22,8 @@ mod scenario_tests;
 mod tests;
 
 pub use cluster::{CarrierConfig, Cluster, NodeConfig, Operator, SelectError, SshConfig};
+pub use groups::GroupsFile;
+pub use pattern::{PatternError, check_pattern};
 pub use problem::{ConfigErrors, Problem};
 pub use scenario::{Ecmp, Fault, Generation, Outliers, Place, Scenario, Uplink};
 

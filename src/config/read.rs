@@ -104,6 +104,9 @@ fn value_problem(text: &str, error: &toml::de::Error) -> Problem {
         problem
             .help("write a text in double quotes, a quantity with its unit: \"30s\", \"64 KiB\"");
     }
+    if message.ends_with("expected f64") {
+        problem.help("a number stands without quotes and without a unit; a half is 0.5");
+    }
     problem
 }
 
@@ -114,6 +117,7 @@ fn in_words_of_the_file(message: &str) -> String {
         ("expected a string", "expected a text"),
         ("expected i64", "expected a whole number"),
         ("expected f64", "expected a number"),
+        ("expected a boolean", "expected true or false"),
         ("found sequence", "found a list"),
         ("found map", "found a table"),
         ("expected a sequence", "expected a list: [\"…\", \"…\"]"),

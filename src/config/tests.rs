@@ -75,6 +75,16 @@ queue_pairs = 4
 duration = "2.5s"
 completion = "poll"
 memory = "host"
+[sweep]
+pattern = "full"
+matchings = 4
+directions = "one"
+rails = "one by one"
+fabric = true
+max_load = 0.5
+time_budget = "1h 30m"
+groups.leaf2 = ["rack2n[01-02]", "rack3n01"]
+groups.leaf1 = ["rack1n01"]
 [expect]
 line_rate = "400 Gb/s"
 half_below = 0.6
@@ -103,6 +113,8 @@ fn what_the_defaults_show_in_comments_is_right() {
         // One of each pair that excludes the other.
         .filter(|line| !line.starts_with("carrier") && !line.starts_with("by ="))
         .filter(|line| !line.starts_with("subnets"))
+        // Two of the three that exclude each other.
+        .filter(|line| !line.starts_with("topology_conf") && !line.starts_with("ibnetdiscover"))
         .map(|line| format!("{line}\n"))
         .collect();
     let opened = opened.replace("[rails]", "[rails]\nby = \"netdev\"");
@@ -110,6 +122,8 @@ fn what_the_defaults_show_in_comments_is_right() {
     let cluster = good(&opened);
     assert_eq!(cluster.nodes.len(), 15);
     assert_eq!(cluster.nodes[0].address, "10.0.0.1");
+    assert_eq!(cluster.sweep.time_budget_s, Some(1800));
+    assert_eq!(cluster.settings(0).sweep.groups[0].nodes.len(), 7);
 }
 
 #[test]
@@ -237,6 +251,26 @@ fn bad_values_are_named() {
         "[probe]\nduration = \"1.0005s\"",
         "[probe]\ncompletion = \"pol\"",
         "[probe]\nmemory = \"gpu\"",
+        "[sweep]\npattern = \"adaptve\"",
+        "[sweep]\npattern = \"pairs\"",
+        "[sweep]\nmatchings = 17",
+        "[sweep]\ndirections = \"two\"",
+        "[sweep]\nrails = \"alone\"",
+        "[sweep]\nfabric = \"yes\"",
+        "[sweep]\nmax_load = 50",
+        "[sweep]\nmax_load = \"50%\"",
+        "[sweep]\ntime_budget = \"8d\"",
+        "[sweep]\ntime_budget = 10",
+        "[sweep]\nonly_rails = [0]",
+        "[sweep]\ntopology_conf = \"topology.conf\"",
+        "[sweep]\nibnetdiscover = \"/a\"\ntopology_conf = \"/b\"",
+        "[sweep]\ntopology_conf = \"/b\"\n[sweep.groups]\na = [\"n1\"]",
+        "[sweep]\ngroups = [\"n1\"]",
+        "[sweep.groups]\na = \"n1\"",
+        "[sweep.groups]\na = []",
+        "[sweep.groups]\na = [\"n[1-\"]",
+        "[sweep.groups]\n\"\\u001b[2J\" = [\"n1\"]",
+        "[sweep.groups]\nb = [\"n[1-2]\"]\na = [\"n9\", \"n[2-3]\"]",
         "[expect]\nline_rate = \"400\"",
         "[expect]\nline_rate = \"0 Gb/s\"",
         "[expect]\nhalf_below = 0",
@@ -311,6 +345,35 @@ fn some_nodes_can_be_picked() {
             .to_string()
     });
     insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn some_nodes_can_be_left_out() {
+    let cluster = good("nodes = [\"node[01-04]\"]");
+    let rest = cluster.clone().without(&["node[01,03]".into()]).unwrap();
+    assert_eq!(rest.names(), ["node02", "node04"].map(NodeName::from));
+    let said = |list: &str| {
+        let refused = cluster.clone().without(&[list.into()]);
+        refused.unwrap_err().to_string()
+    };
+    assert_eq!(
+        said("node1"),
+        "`node1` is not among the nodes of the run: did you mean `node01`?"
+    );
+    assert_eq!(said("node[01-04]"), "every node is excluded");
+}
+
+#[test]
+fn a_run_has_the_groups_of_its_nodes_only() {
+    let text = "nodes = [\"n[1-4]\"]\n[sweep.groups]\nb = [\"n[3-4]\", \"m1\"]\na = [\"n[1-2]\"]";
+    let cluster = good(text).select(&["n[2-3]".into()]).unwrap();
+    let groups = cluster.settings(0).sweep.groups;
+    let shown: Vec<_> = groups.iter().map(|g| (&*g.name, &*g.nodes)).collect();
+    let [two, three] = ["n2", "n3"].map(NodeName::from);
+    assert_eq!(shown, [("b", &[three][..]), ("a", &[two][..])]);
+    assert!(cluster.has_groups());
+    let other = good(text).select(&["n1".into()]).unwrap();
+    assert_eq!(other.settings(0).sweep.groups.len(), 1);
 }
 
 proptest! {

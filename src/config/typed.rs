@@ -20,6 +20,9 @@ pub(super) type Typed<T> = Option<Spanned<T>>;
 /// A list with the place of each of its items, and its own.
 pub(super) type TypedList = Typed<Vec<Spanned<String>>>;
 
+/// Lists by their names, each with its place.
+pub(super) type NamedLists = BTreeMap<Spanned<String>, Spanned<Vec<Spanned<String>>>>;
+
 /// The whole file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -30,6 +33,7 @@ pub(super) struct TypedCluster {
     pub ssh: Table<TypedSsh>,
     pub rails: Typed<Table<TypedRails>>,
     pub probe: Table<TypedProbe>,
+    pub sweep: Table<TypedSweep>,
     pub expect: Table<TypedExpect>,
 }
 
@@ -78,6 +82,22 @@ pub(super) struct TypedProbe {
     pub duration: Typed<String>,
     pub completion: Typed<String>,
     pub memory: Typed<String>,
+}
+
+/// `[sweep]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedSweep {
+    pub pattern: Typed<String>,
+    pub matchings: Typed<i64>,
+    pub directions: Typed<String>,
+    pub rails: Typed<String>,
+    pub fabric: Typed<bool>,
+    pub max_load: Typed<f64>,
+    pub time_budget: Typed<String>,
+    pub topology_conf: Typed<String>,
+    pub ibnetdiscover: Typed<String>,
+    pub groups: Typed<NamedLists>,
 }
 
 /// `[expect]`.

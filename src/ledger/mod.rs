@@ -42,6 +42,8 @@ pub enum NodeState {
 pub struct Node {
     /// How far it has come.
     pub state: NodeState,
+    /// Why it was lost, each time that it was.
+    pub losses: Vec<String>,
     /// What its survey found.
     pub facts: Option<NodeFacts>,
     /// Its samples, where it is watched.
@@ -70,6 +72,7 @@ pub struct Ledger {
     skipped: Vec<Skipped>,
     probes: BTreeMap<crate::model::ProbeId, Probe>,
     rounds: u32,
+    readings_dropped: u64,
     next_probe: u64,
     next_round: u32,
     end: Option<RunEnd>,
@@ -91,7 +94,9 @@ impl Ledger {
             }
             Event::NodeSurveyed { node, facts } => self.node(node).facts = Some((**facts).clone()),
             Event::NodeLost { node, why } => {
-                self.node(node).state = NodeState::Lost { why: why.clone() }
+                let node = self.node(node);
+                node.losses.push(why.clone());
+                node.state = NodeState::Lost { why: why.clone() };
             }
             Event::NodeWatched { node, layout } => {
                 self.node(node).watch = Some(NodeWatch::new(layout));
@@ -100,6 +105,9 @@ impl Ledger {
                 if let Some(watch) = &mut self.node(node).watch {
                     watch.apply(sample);
                 }
+            }
+            Event::ReadingsDropped { count, .. } => {
+                self.readings_dropped = self.readings_dropped.saturating_add(*count);
             }
             Event::NodeQueuePairs { node, queue_pairs } => {
                 if let Some(watch) = &mut self.node(node).watch {
@@ -149,6 +157,7 @@ impl Ledger {
         self.probes.retain(|_, probe| probe.was_tried());
         for node in self.nodes.values_mut() {
             node.state = NodeState::Waiting;
+            node.losses.clear();
         }
     }
 
@@ -173,6 +182,7 @@ impl Ledger {
     fn node(&mut self, node: &NodeName) -> &mut Node {
         let new = || Node {
             state: NodeState::Waiting,
+            losses: Vec::new(),
             facts: None,
             watch: None,
         };
@@ -228,6 +238,11 @@ impl Ledger {
     /// Rounds in which data moved.
     pub fn rounds(&self) -> u32 {
         self.rounds
+    }
+
+    /// Readings of counters that this machine could not take in, of all nodes.
+    pub fn readings_dropped(&self) -> u64 {
+        self.readings_dropped
     }
 
     /// Above the number of every probe that was planned, also of those that a resumed run forgot.

@@ -113,6 +113,8 @@ pub fn measured(rate: f64) -> Outcome {
             },
             mtu: 4096,
             counters: Fact::default(),
+            latency: Fact::default(),
+            end: TransferEnd::TimeUp,
         },
         verified: Fact::known(
             Verification {
@@ -149,6 +151,7 @@ fn started(names: &[NodeName], rails: u16) -> Event {
                 duration_ms: 1000,
                 completion: Completion::Event,
                 memory: MemoryKind::Host,
+                stop_at: None,
             },
             expect: Expect {
                 line_rate: None,

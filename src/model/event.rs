@@ -76,6 +76,8 @@ pub enum RunEnd {
     Complete,
     /// The operator stopped it.
     Interrupted,
+    /// Its time budget was spent before everything planned was tried.
+    TimeUp,
 }
 
 /// Something that was learned.
@@ -131,6 +133,13 @@ pub enum Event {
         node: NodeName,
         /// What they stood at.
         sample: Sample,
+    },
+    /// Readings of a node's counters came faster than they were taken in, and were dropped.
+    ReadingsDropped {
+        /// The node.
+        node: NodeName,
+        /// How many, since that was last said.
+        count: u64,
     },
     /// Who holds queue pairs on a watched node.
     NodeQueuePairs {

@@ -11,6 +11,7 @@ mod gpu;
 mod gpudirect;
 mod host;
 mod ids;
+mod in_use;
 mod netdev;
 mod nic;
 mod pcie;
@@ -40,6 +41,7 @@ pub use host::{
     Access, FrequencyScaling, HostFacts, KernelLogKind, KernelLogLine, KernelModule, VerbsNode,
 };
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
+pub use in_use::{busy_with, held_by_a_job, left_alone};
 pub use netdev::{
     ArpSettings, Bond, Interface, Lossless, NetdevSettings, Pause, Priorities, Routing,
     SubnetRoute, Subnetwork, Trust,
@@ -50,8 +52,9 @@ pub use pcie::{
     PcieLink, PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
 };
 pub use probe::{
-    Completion, CpuUse, Endpoint, HostCpu, LocalPort, Measurement, MemoryKind, NODE_LOST, Outcome,
-    ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, Verification, Window,
+    Completion, CpuUse, Endpoint, HostCpu, Latency, LocalPort, Measurement, MemoryKind, NODE_LOST,
+    Outcome, ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, StopAt,
+    TransferEnd, Verification, Window,
 };
 pub use queue_pairs::{QueuePairHolder, QueuePairs};
 pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};

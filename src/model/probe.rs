@@ -51,6 +51,25 @@ pub struct ProbeSpec {
     pub completion: Completion,
     /// Where the data lies.
     pub memory: MemoryKind,
+    /// Ends the transfer before its time, once it is plain which side of the expected rate it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_at: Option<StopAt>,
+}
+
+/// What a transfer that may end early is held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopAt {
+    /// The rate that is expected at most, in megabits per second (10^6 bits/s).
+    pub ceiling_mbps: u64,
+}
+
+impl StopAt {
+    /// This ceiling, rounded to 1 Mb/s; `None` where it is below that, or no rate.
+    pub fn ceiling(rate: Gbps) -> Option<Self> {
+        let ceiling_mbps = (rate.0 * 1e3).round() as u64;
+        let is_rate = rate.is_positive() && ceiling_mbps > 0;
+        is_rate.then_some(Self { ceiling_mbps })
+    }
 }
 
 /// The end of a probe that a node plays.
@@ -122,6 +141,30 @@ pub struct Window {
     pub bytes: u64,
 }
 
+/// Why a transfer ended when it did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransferEnd {
+    /// Its time was up; where it might have ended early, nothing was plain before.
+    #[default]
+    TimeUp,
+    /// Early: its rate is above 0.80 of the ceiling, five standard errors away from it.
+    Good,
+    /// Early: its rate is below 0.93 of the ceiling, and not plainly above 0.80 of it.
+    Bad,
+}
+
+impl TransferEnd {
+    /// Whether the transfer ended before its time.
+    pub fn is_early(&self) -> bool {
+        *self != Self::TimeUp
+    }
+
+    fn is_time_up(&self) -> bool {
+        !self.is_early()
+    }
+}
+
 /// CPU time spent while data moved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuUse {
@@ -144,6 +187,21 @@ pub struct HostCpu {
     pub softirq_us: u64,
 }
 
+/// How long small RDMA writes took, made one at a time before the transfer, from posting one to
+/// seeing its completion: the data's way there, and that of the acknowledgement back. Other probes
+/// of the round may have moved data meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Latency {
+    /// The shortest, in nanoseconds.
+    pub min_ns: u64,
+    /// The median, in nanoseconds.
+    pub median_ns: u64,
+    /// How many writes.
+    pub samples: u32,
+    /// How completions were learned of: that of an event has a wake-up in it.
+    pub completion: Completion,
+}
+
 /// What the initiator of a transfer measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -162,6 +220,12 @@ pub struct Measurement {
     /// Counters of errors and congestion of the sending port that went up meanwhile.
     #[serde(default)]
     pub counters: Fact<Vec<Grown>>,
+    /// The latency before the transfer.
+    #[serde(default)]
+    pub latency: Fact<Latency>,
+    /// Why it ended when it did.
+    #[serde(default, skip_serializing_if = "TransferEnd::is_time_up")]
+    pub end: TransferEnd,
 }
 
 impl Measurement {

@@ -13,7 +13,8 @@ pub type QueuePairs = BTreeMap<String, Vec<QueuePairHolder>>;
 pub struct QueuePairHolder {
     /// Its process id; none for the kernel.
     pub pid: Option<u32>,
-    /// The process's command, or the kernel module's name.
+    /// The process's command, or the kernel module's name; [`QueuePairHolder::UNSEEN`] of a process
+    /// whose id cannot be told.
     pub name: String,
     /// Reliable connections.
     pub rc: u32,
@@ -24,6 +25,15 @@ pub struct QueuePairHolder {
 }
 
 impl QueuePairHolder {
+    /// The name of processes that the kernel tells no id of: the thread that made the queue pairs has
+    /// ended, or belongs to another PID namespace.
+    pub const UNSEEN: &str = "a process not seen from here";
+
+    /// Whether it is a process, and no part of the kernel.
+    pub fn is_process(&self) -> bool {
+        self.pid.is_some() || self.name == Self::UNSEEN
+    }
+
     /// How many it holds.
     pub fn total(&self) -> u32 {
         self.rc.saturating_add(self.ud).saturating_add(self.other)

@@ -27,6 +27,17 @@ pub enum RailRule {
     },
 }
 
+impl RailRule {
+    /// How many rails it makes, where that does not depend on the nodes.
+    pub fn rails(&self) -> Option<usize> {
+        match self {
+            Self::Device { names } | Self::Netdev { names } => Some(names.len()),
+            Self::Subnet { subnets } => Some(subnets.len()),
+            Self::Pci => None,
+        }
+    }
+}
+
 /// What is expected, and below which share of it a NIC is called what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expect {

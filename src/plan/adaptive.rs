@@ -32,11 +32,12 @@ const CONFIRMATIONS: u8 = 3;
 const TRIES: u8 = 2;
 
 /// The probes of the next round; none where nothing more is to be learned. `can` says whether a pair
-/// has a route.
+/// has a route, and at `most` so many nodes have a part in it, two at the least.
 pub fn next_round(
     players: &[Player<'_>],
     doubts: &[Doubt],
     setup: Setup,
+    most: usize,
     can: &dyn Fn(&NicId, &NicId) -> bool,
 ) -> Probes {
     let asks: BTreeMap<usize, Vec<Want>> = (0..players.len())
@@ -46,13 +47,15 @@ pub fn next_round(
         .collect();
     let mut round = Round::new(players, &asks, setup, can);
     for (at, wants) in &asks {
-        if !round.used.contains(at) {
+        if !round.used.contains(at) && round.has_room(most) {
             // The first for which partners are free.
             let _ = wants.iter().any(|want| round.seat(*at, want));
         }
     }
     for doubt in doubts {
-        round.seat_doubt(doubt);
+        if round.has_room(most) {
+            round.seat_doubt(doubt);
+        }
     }
     round.probes
 }
@@ -131,6 +134,10 @@ impl<'a> Round<'a> {
             helpers,
             probes: Probes::new(),
         }
+    }
+
+    fn has_room(&self, most: usize) -> bool {
+        self.used.is_empty() || self.used.len() + 2 <= most
     }
 
     fn seat(&mut self, at: usize, want: &Want) -> bool {

@@ -1,60 +1,29 @@
-//! NICs that somebody works with: a probe would take their bandwidth, and measure what they leave.
+//! NICs that somebody works with, by what their node's survey found.
 
-use crate::model::{Gbps, NicId, NodeFacts, Port, QueuePairHolder, RdmaDevice};
-
-/// A port that carries more than this share of its line is in use …
-const BUSY_FROM: f64 = 0.01;
-
-/// … and where no line rate is known, one that carries more than this, in Gb/s.
-const BUSY_FROM_GBPS: f64 = 0.1;
+use crate::model::{NicId, NodeFacts, Port, RdmaDevice, busy_with, held_by_a_job, left_alone};
 
 /// Why a NIC should be left alone, if it should: a process holds reliable connections on it, or it
 /// carried traffic while its node was surveyed.
-///
-/// Daemons such as a subnet manager hold datagram queue pairs only, and file systems of the kernel
-/// keep connections that are mostly idle: they count by their traffic.
 pub fn in_use(facts: &NodeFacts, nic: &NicId) -> Option<String> {
     let devices = facts.rdma.value()?;
     let device = devices.iter().find(|device| device.name == nic.device)?;
     let port = device.ports.iter().find(|port| port.number == nic.port);
+    let held = |device: &RdmaDevice| held_by_a_job(device.queue_pairs.value()?);
     let why = held(device).or_else(|| busy(device, port?))?;
-    Some(format!(
-        "{nic} is in use: {why} (--force probes it all the same)"
-    ))
-}
-
-fn held(device: &RdmaDevice) -> Option<String> {
-    let is_job = |holder: &&QueuePairHolder| holder.pid.is_some() && holder.rc > 0;
-    let mut jobs = device.queue_pairs.value()?.iter().filter(is_job);
-    let first = jobs.next()?;
-    let more = match jobs.count() {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
-    let pid = first.pid.unwrap_or_default();
-    Some(format!(
-        "{} RC queue pairs of {} (pid {pid}){more}",
-        first.rc, first.name
-    ))
+    Some(left_alone(nic, &why))
 }
 
 fn busy(device: &RdmaDevice, port: &Port) -> Option<String> {
-    let traffic = port.traffic.value()?;
     // What software RDMA says of its rate means nothing.
     let line = port.rate.value().filter(|_| device.software.is_none());
-    let limit = match line {
-        Some(line) if line.is_positive() => Gbps(line.0 * BUSY_FROM),
-        _ => Gbps(BUSY_FROM_GBPS),
-    };
-    let busy = traffic.tx > limit || traffic.rx > limit;
-    busy.then(|| format!("it sent {} and received {}", traffic.tx, traffic.rx))
+    busy_with(port.traffic.value()?, line.copied())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::testing::{facts, port};
-    use crate::model::{Fact, Traffic};
+    use crate::model::{Fact, Gbps, QueuePairHolder, Traffic};
 
     fn said(change: impl FnOnce(&mut RdmaDevice)) -> Option<String> {
         let mut facts = facts(vec![("mlx5_0", "0000:01:00.0", port())]);
@@ -92,6 +61,14 @@ mod tests {
             )
         );
         assert_eq!(with(vec![holder(Some(7), 0, 3), holder(None, 12, 1)]), None);
+        let unseen = QueuePairHolder {
+            name: QueuePairHolder::UNSEEN.into(),
+            ..holder(None, 8, 0)
+        };
+        let why = with(vec![unseen]).unwrap();
+        let says =
+            "mlx5_0 of node01 is in use: 8 RC queue pairs of a process not seen from here (--force";
+        assert!(why.starts_with(says), "{why}");
         assert_eq!(said(|_| {}), None, "what nobody told is no reason");
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sha2::{Digest, Sha256};
 
-use super::circle;
+use super::Schedule;
 use crate::model::{NicId, NodeName, Pair};
 
 /// Pairs that run at the same time.
@@ -33,23 +33,13 @@ pub fn all_pairs(
     seed: u64,
     pairs_of: &dyn Fn(&NodeName, &NodeName) -> Vec<Pair>,
 ) -> Vec<PlannedRound> {
-    let order = shuffled(nodes, seed);
-    // An odd one out takes a bye: a seat without a node.
-    let seats = order.len().next_multiple_of(2);
-    if seats < 2 {
-        return Vec::new();
-    }
+    let schedule = Schedule::new(&[nodes.to_vec()], seed);
     let mut rounds = Vec::new();
-    for round in 0..seats - 1 {
+    for round in 0..schedule.rounds() {
         let (mut there, mut back) = (Vec::new(), Vec::new());
-        for seat in 0..seats {
-            let partner = circle(seats, round, seat);
-            if let (Some(a), Some(b)) = (order.get(seat), order.get(partner))
-                && seat < partner
-            {
-                there.extend(pairs_of(a, b));
-                back.extend(pairs_of(b, a));
-            }
+        for (a, b) in schedule.meetings(round) {
+            there.extend(pairs_of(a, b));
+            back.extend(pairs_of(b, a));
         }
         rounds.extend([there, back].into_iter().filter(|pairs| !pairs.is_empty()));
     }

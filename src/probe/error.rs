@@ -30,7 +30,7 @@ pub enum ProbeError {
         owner: &'static str,
     },
     /// The stop flag was set.
-    #[error("the transfer was stopped before its end")]
+    #[error("the probe was stopped before its end")]
     Stopped,
     /// After the end of the transfer the last work requests did not complete in time.
     #[error(

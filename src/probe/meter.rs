@@ -75,6 +75,11 @@ impl Meter {
         }
     }
 
+    /// What completes later than `at` does not count in the rate: nothing more is posted.
+    pub fn end_at(&mut self, at: Duration) {
+        self.duration = self.duration.min(at);
+    }
+
     /// Adds to the window of `at`; windows in which nothing completed are there, with 0 bytes.
     fn add_to_window(&mut self, at: Duration, bytes: u64) {
         // Bounded: a stall ends the transfer, and windows lengthen with the duration.
@@ -151,6 +156,19 @@ mod tests {
         let reading = meter.finish();
         assert_eq!((reading.bytes, reading.elapsed), (200, ms(950)));
         assert_eq!(reading.total_bytes, 700);
+    }
+
+    #[test]
+    fn what_drains_after_an_early_end_is_not_in_the_rate() {
+        let mut meter = meter();
+        for at in [60, 110, 160] {
+            meter.record(ms(at), 100);
+        }
+        meter.end_at(ms(160));
+        meter.record(ms(400), 100);
+        let reading = meter.finish();
+        assert_eq!((reading.bytes, reading.elapsed), (200, ms(100)));
+        assert_eq!(reading.total_bytes, 400);
     }
 
     #[test]

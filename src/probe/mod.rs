@@ -6,10 +6,12 @@
 
 mod cpu;
 mod error;
+mod latency;
 mod meter;
 mod pattern;
 mod peer;
 mod rdma;
+mod sequential;
 mod shape;
 mod transfer;
 

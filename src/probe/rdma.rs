@@ -1,6 +1,6 @@
 //! RDMA write over reliable connections: prepare, connect, run, verify.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::model::{
@@ -15,6 +15,7 @@ use crate::verbs::{
 
 use super::cpu::CpuClock;
 use super::error::ProbeError;
+use super::latency::latency;
 use super::meter::micros;
 use super::pattern::{Pattern, count_wrong};
 use super::peer::{check_memory, path_to};
@@ -59,6 +60,7 @@ pub fn prepare(
         endpoint,
         shape,
         role,
+        completion: spec.completion,
         pattern,
         link,
     })
@@ -208,6 +210,7 @@ pub struct Prepared {
     endpoint: Endpoint,
     shape: Shape,
     role: Role,
+    completion: CompletionKind,
     pattern: Pattern,
     link: Link,
 }
@@ -252,6 +255,7 @@ impl Prepared {
             mtu: path.facts.mtu.bytes(),
             shape: self.shape,
             role: self.role,
+            completion: self.completion,
             pattern: self.pattern,
             done: Vec::new(),
         })
@@ -268,12 +272,14 @@ pub struct Connected {
     mtu: u32,
     shape: Shape,
     role: Role,
+    completion: CompletionKind,
     pattern: Pattern,
     done: Vec<Completion>,
 }
 
 impl Connected {
-    /// Writes to the target for the duration of the probe, then waits until all has arrived.
+    /// Measures the latency to the target, then writes to it for the duration of the probe, or
+    /// until its rate is plain, and waits until all has arrived.
     ///
     /// Setting `stop` ends it within 100 ms with [`ProbeError::Stopped`].
     ///
@@ -286,9 +292,10 @@ impl Connected {
                 owner: "initiator",
             });
         }
-        let shape = self.shape;
+        let (shape, completion) = (self.shape, self.completion);
+        let latency = latency(self, completion, stop, Patience::default())?;
         let cpu = CpuClock::now()?;
-        let reading = transfer(self, &shape, stop, Patience::default())?;
+        let (reading, end) = transfer(self, &shape, stop, Patience::default())?;
         let cpu = cpu.elapsed()?;
         Ok(Measurement {
             bytes: reading.bytes,
@@ -298,16 +305,19 @@ impl Connected {
             cpu,
             mtu: self.mtu,
             counters: Fact::default(),
+            latency,
+            end,
         })
     }
 
     /// Compares every byte of the target's buffer with what the initiator sends.
     ///
-    /// To be called after the initiator's transfer is over, which has written every slot.
+    /// To be called after the initiator's transfer is over, which has written every slot. Setting
+    /// `stop` ends it at once with [`ProbeError::Stopped`]: gigabytes take seconds.
     ///
     /// # Errors
     /// This end is the initiator.
-    pub fn verify(&self) -> Result<Verification, ProbeError> {
+    pub fn verify(&self, stop: &AtomicBool) -> Result<Verification, ProbeError> {
         if self.role != Role::Target {
             return Err(ProbeError::WrongRole {
                 step: "verify",
@@ -318,6 +328,9 @@ impl Connected {
         let (mut expected, mut found) = (vec![0; CHUNK.min(length)], vec![0; CHUNK.min(length)]);
         let mut bytes_wrong = 0;
         for offset in (0..length).step_by(CHUNK) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(ProbeError::Stopped);
+            }
             let part = CHUNK.min(length - offset);
             self.pattern.fill(offset, &mut expected[..part]);
             self.memory.copy_out(offset, &mut found[..part])?;
@@ -328,6 +341,28 @@ impl Connected {
             bytes_wrong,
             counters: Fact::default(),
         })
+    }
+}
+
+/// The request to write `length` bytes at `offset` to the same place at the peer.
+fn write<'a>(
+    memory: &'a MemoryRegion,
+    remote: &RemoteMemory,
+    queue_pair: usize,
+    offset: usize,
+    length: u32,
+) -> WorkRequest<'a> {
+    WorkRequest {
+        id: queue_pair as u64,
+        opcode: Opcode::Write,
+        memory,
+        offset,
+        length,
+        remote: RemoteSlot {
+            address: remote.address + offset as u64,
+            key: remote.rkey,
+        },
+        signalled: true,
     }
 }
 
@@ -343,20 +378,21 @@ impl Engine for Connected {
         let request = |n: u32| {
             let offset = shape.slot(queue_pair, sequence + u64::from(n));
             WorkRequest {
-                id: queue_pair as u64,
-                opcode: Opcode::Write,
-                memory,
-                offset,
-                length: shape.message,
-                remote: RemoteSlot {
-                    address: remote.address + offset as u64,
-                    key: remote.rkey,
-                },
                 signalled: n + 1 == shape.batch,
+                ..write(memory, remote, queue_pair, offset, shape.message)
             }
         };
         let batch: Vec<WorkRequest<'_>> = (0..shape.batch).map(request).collect();
         Ok(queue_pairs[queue_pair].post(&batch)?)
+    }
+
+    fn post_small(&mut self, bytes: u32) -> Result<(), ProbeError> {
+        let length = bytes.min(self.shape.message);
+        let request = write(&self.memory, &self.remote, 0, 0, length);
+        match self.queue_pairs.first_mut() {
+            Some(queue_pair) => Ok(queue_pair.post(&[request])?),
+            None => Err(no_queue_pair()),
+        }
     }
 
     fn wait(&mut self, completed: &mut Vec<usize>, deadline: Instant) -> Result<(), ProbeError> {
@@ -376,9 +412,13 @@ impl Engine for Connected {
     fn stall_error(&self, silence: Duration, outstanding: u64) -> ProbeError {
         match self.queue_pairs.first() {
             Some(queue_pair) => queue_pair.stall_error(silence, outstanding).into(),
-            None => ProbeError::Spec {
-                why: "there is no queue pair".into(),
-            },
+            None => no_queue_pair(),
         }
+    }
+}
+
+fn no_queue_pair() -> ProbeError {
+    ProbeError::Spec {
+        why: "there is no queue pair".into(),
     }
 }

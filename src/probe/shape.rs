@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::ProbeSpec;
+use crate::model::{ProbeSpec, StopAt};
 use crate::verbs::MAX_BATCH;
 
 use super::error::ProbeError;
@@ -49,6 +49,8 @@ pub(super) struct Shape {
     pub warm_up: Duration,
     /// Length of a window.
     pub window: Duration,
+    /// What the transfer is held against to end early.
+    pub stop_at: Option<StopAt>,
 }
 
 impl Shape {
@@ -97,6 +99,7 @@ impl Shape {
             duration,
             warm_up: WARM_UP,
             window: WINDOW.max(duration / MOST_WINDOWS),
+            stop_at: spec.stop_at,
         })
     }
 
@@ -154,6 +157,7 @@ pub(super) mod tests {
             duration_ms,
             completion: Completion::Event,
             memory: MemoryKind::Host,
+            stop_at: None,
         }
     }
 

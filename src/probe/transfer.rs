@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::model::TransferEnd;
 use crate::verbs::StallWatchdog;
 
 use super::error::ProbeError;
 use super::meter::{Meter, Reading};
+use super::sequential::Sequential;
 use super::shape::Shape;
 
 /// Nothing completes for so long: the peer is gone. Longer than the transport's own retries
@@ -15,13 +17,16 @@ const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// How long the last work requests may take to complete.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 /// The longest wait between two looks at the stop flag.
-const SLICE: Duration = Duration::from_millis(20);
+pub(super) const SLICE: Duration = Duration::from_millis(20);
 
 /// What the loop needs of the device.
 pub(super) trait Engine {
     /// Posts a batch of messages on `queue_pair`, the first being its `sequence`-th; one
     /// completion reports them all.
     fn post_batch(&mut self, queue_pair: usize, sequence: u64) -> Result<(), ProbeError>;
+
+    /// Posts one message of at most so many bytes into the first slot of the first queue pair.
+    fn post_small(&mut self, bytes: u32) -> Result<(), ProbeError>;
 
     /// Waits for completions, not beyond `deadline`; appends the queue pair of each batch.
     fn wait(&mut self, completed: &mut Vec<usize>, deadline: Instant) -> Result<(), ProbeError>;
@@ -33,8 +38,8 @@ pub(super) trait Engine {
 /// How long the loop waits for what; the constants above except in tests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    stall: Duration,
-    drain: Duration,
+    pub stall: Duration,
+    pub drain: Duration,
 }
 
 impl Default for Patience {
@@ -46,25 +51,28 @@ impl Default for Patience {
     }
 }
 
-/// Runs one transfer of `shape` over `engine`.
+/// Runs one transfer of `shape` over `engine`; tells what it came to, and why it ended.
 pub(super) fn transfer(
     engine: &mut impl Engine,
     shape: &Shape,
     stop: &AtomicBool,
     patience: Patience,
-) -> Result<Reading, ProbeError> {
+) -> Result<(Reading, TransferEnd), ProbeError> {
     let began = Instant::now();
+    let sequential = |stop_at| Sequential::new(stop_at, shape.warm_up);
     let mut transfer = Transfer {
         shape,
         posted: vec![0; shape.queue_pairs as usize],
         in_flight: 0,
         meter: Meter::new(shape),
+        sequential: shape.stop_at.map(sequential),
         watchdog: StallWatchdog::new(patience.stall, began),
         began,
+        end: TransferEnd::TimeUp,
     };
     transfer.fill(engine)?;
     transfer.drive(engine, stop, patience)?;
-    Ok(transfer.meter.finish())
+    Ok((transfer.meter.finish(), transfer.end))
 }
 
 struct Transfer<'a> {
@@ -74,8 +82,11 @@ struct Transfer<'a> {
     /// Messages posted and not completed, of all queue pairs.
     in_flight: u64,
     meter: Meter,
+    /// Until it has decided.
+    sequential: Option<Sequential>,
     watchdog: StallWatchdog,
     began: Instant,
+    end: TransferEnd,
 }
 
 impl Transfer<'_> {
@@ -103,7 +114,7 @@ impl Transfer<'_> {
         stop: &AtomicBool,
         patience: Patience,
     ) -> Result<(), ProbeError> {
-        let end = self.began + self.shape.duration;
+        let mut end = self.began + self.shape.duration;
         let mut completed = Vec::new();
         let mut now = Instant::now();
         while now < end || self.in_flight > 0 {
@@ -111,7 +122,9 @@ impl Transfer<'_> {
             completed.clear();
             engine.wait(&mut completed, now + SLICE)?;
             now = Instant::now();
-            self.account(&completed, now);
+            if self.account(&completed, now) {
+                end = end.min(now);
+            }
             if now < end {
                 for queue_pair in &completed {
                     self.post(engine, *queue_pair)?;
@@ -121,15 +134,32 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    fn account(&mut self, completed: &[usize], now: Instant) {
+    /// Counts what has completed; whether that is enough.
+    fn account(&mut self, completed: &[usize], now: Instant) -> bool {
         if completed.is_empty() {
-            return;
+            return false;
         }
         let messages = completed.len() as u64 * u64::from(self.shape.batch);
+        let (at, bytes) = (now - self.began, messages * u64::from(self.shape.message));
         self.in_flight = self.in_flight.saturating_sub(messages);
-        self.meter
-            .record(now - self.began, messages * u64::from(self.shape.message));
+        self.meter.record(at, bytes);
         self.watchdog.progress(now);
+        self.decide(at, messages, bytes)
+    }
+
+    /// Whether it is plain now what the rate is, and was not before.
+    fn decide(&mut self, at: Duration, messages: u64, bytes: u64) -> bool {
+        let in_time = at < self.shape.duration;
+        let Some(sequential) = self.sequential.as_mut().filter(|_| in_time) else {
+            return false;
+        };
+        let Some(end) = sequential.record(at, messages, bytes) else {
+            return false;
+        };
+        self.end = end;
+        self.sequential = None;
+        self.meter.end_at(at);
+        true
     }
 
     /// The reasons to give up.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::super::shape::tests::spec;
 use super::*;
+use crate::model::StopAt;
 
 /// A link that completes one batch after another at a fixed pace.
 struct PacedLink {
@@ -49,6 +50,10 @@ impl Engine for PacedLink {
         let begins = self.queue.back().map_or(now, |(_, done)| (*done).max(now));
         self.queue.push_back((queue_pair, begins + self.per_batch));
         Ok(())
+    }
+
+    fn post_small(&mut self, _bytes: u32) -> Result<(), ProbeError> {
+        panic!("a transfer posts whole batches")
     }
 
     fn wait(&mut self, completed: &mut Vec<usize>, deadline: Instant) -> Result<(), ProbeError> {
@@ -97,7 +102,9 @@ fn a_paced_link_is_read_at_its_pace_and_drained() {
     for queue_pairs in [1, 3] {
         let shape = shape(queue_pairs, 400);
         let mut link = PacedLink::new(&shape, Duration::from_millis(10));
-        let reading = transfer(&mut link, &shape, &GO, Patience::default()).expect("a reading");
+        let (reading, end) =
+            transfer(&mut link, &shape, &GO, Patience::default()).expect("a reading");
+        assert_eq!(end, TransferEnd::TimeUp);
         // 16 × 64 KiB per 10 ms.
         let rate = reading.bytes as f64 / reading.elapsed.as_secs_f64();
         let expected = 16.0 * 65_536.0 / 0.010;
@@ -111,6 +118,22 @@ fn a_paced_link_is_read_at_its_pace_and_drained() {
             reading.windows.iter().map(|w| w.bytes).sum::<u64>(),
             reading.total_bytes
         );
+    }
+}
+
+#[test]
+fn a_transfer_that_may_ends_once_its_rate_is_plain() {
+    // 16 × 64 KiB per ms are 8.39 Gb/s: 200 messages in 12.5 ms.
+    for (ceiling_mbps, expected) in [(8_400, TransferEnd::Good), (32_000, TransferEnd::Bad)] {
+        let mut shape = shape(1, 60_000);
+        shape.stop_at = Some(StopAt { ceiling_mbps });
+        let mut link = PacedLink::new(&shape, Duration::from_millis(1));
+        let (reading, end) =
+            transfer(&mut link, &shape, &GO, Patience::default()).expect("a reading");
+        assert_eq!(end, expected);
+        assert!(reading.elapsed < Duration::from_secs(30), "{reading:?}");
+        assert!(reading.bytes < reading.total_bytes);
+        assert_eq!(link.queue.len(), 0, "drained");
     }
 }
 

@@ -30,6 +30,7 @@ fn started() -> Event {
                 duration_ms: 1000,
                 completion: Completion::Event,
                 memory: MemoryKind::Host,
+                stop_at: None,
             },
             expect: Expect {
                 line_rate: Some(Gbps(0.064)),

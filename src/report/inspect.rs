@@ -549,12 +549,16 @@ mod tests {
         device.queue_pairs = known(vec![
             holder(Some(4711), "python3", 128, 1),
             holder(None, "ib_ipoib", 0, 1),
+            holder(None, QueuePairHolder::UNSEEN, 2, 0),
         ]);
         let printed = print(&node(known(vec![device])));
         let line = printed.lines().find(|line| line.contains("QPs"));
         assert_eq!(
             line,
-            Some("  QPs        128 RC + 1 UD of python3 (pid 4711), 1 UD of ib_ipoib (kernel)")
+            Some(
+                "  QPs        128 RC + 1 UD of python3 (pid 4711), 1 UD of ib_ipoib (kernel), \
+                 2 RC of a process not seen from here"
+            )
         );
     }
 

@@ -103,6 +103,10 @@ fn headline(
         Some(RunEnd::Interrupted) => {
             writeln!(out, "The run was interrupted: what follows is a part.")
         }
+        Some(RunEnd::TimeUp) => writeln!(
+            out,
+            "The time budget was spent before everything was tried: what follows is a part."
+        ),
         None => writeln!(out, "The run has not ended: what follows is a part."),
     }
 }

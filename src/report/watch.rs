@@ -73,12 +73,15 @@ pub fn table(
     page.extend(lines.iter().map(|line| row(line, nodes)));
     page.extend(holders(&lines));
     page.extend(notes(&lines));
-    let room = height.max(2);
+    let footer = dropped(ledger);
+    let below = footer.iter().count();
+    let room = height.max(2 + below) - below;
     if page.len() > room {
         let hidden = page.len() - (room - 1);
         page.truncate(room - 1);
         page.push(format!("… {hidden} more lines: the terminal is too low"));
     }
+    page.extend(footer);
     for text in &page {
         writeln!(out, "{}", visible(text, width))?;
     }
@@ -112,7 +115,8 @@ pub fn rows(
         // Who holds queue pairs changes; what is forgotten is told again.
         told.clear();
     }
-    for note in holders(&lines).into_iter().chain(notes(&lines)) {
+    let notes = holders(&lines).into_iter().chain(notes(&lines));
+    for note in notes.chain(dropped(ledger)) {
         if told.insert(note.clone()) {
             writeln!(out, "# {}", visible(&note, usize::MAX))?;
         }
@@ -351,6 +355,18 @@ fn notes(lines: &[Line<'_>]) -> Vec<String> {
     notes.into_iter().map(text).collect()
 }
 
+/// How many readings are missing from what is shown.
+fn dropped(ledger: &Ledger) -> Option<String> {
+    let readings = match ledger.readings_dropped() {
+        0 => return None,
+        1 => "1 reading".to_owned(),
+        count => format!("{count} readings"),
+    };
+    Some(format!(
+        "{readings} dropped: this machine could not keep up"
+    ))
+}
+
 /// The text with nothing in it that steers a terminal, cut to a line of it.
 fn visible(text: &str, width: usize) -> String {
     let harmless = |c: char| if is_treacherous(c) { '\u{fffd}' } else { c };
@@ -522,6 +538,32 @@ mod tests {
         let text = String::from_utf8(out).unwrap();
         assert!(text.contains("no sample in the last 3 readings"), "{text}");
         assert!(!text.contains("mlx5_0"), "{text}");
+    }
+
+    #[test]
+    fn readings_that_were_dropped_are_told() {
+        let mut ledger = ledger();
+        let page = |ledger: &Ledger| {
+            let mut out = Vec::new();
+            table(ledger, 120, 40, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert!(!page(&ledger).contains("dropped"));
+        for (node, count) in [("node01", 5), ("node04", 7)] {
+            let node = node.into();
+            ledger.apply(&Event::ReadingsDropped { node, count });
+        }
+        let says = "12 readings dropped: this machine could not keep up";
+        assert!(page(&ledger).trim_end().ends_with(says));
+        let (mut told, mut out) = (BTreeSet::new(), Vec::new());
+        rows(&ledger, at(), &mut told, &mut out).unwrap();
+        rows(&ledger, at(), &mut told, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.matches(&format!("# {says}")).count(), 1, "{text}");
+        let mut out = Vec::new();
+        json(&ledger, at(), &mut out).unwrap();
+        let document: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(document["readings_dropped"], 12);
     }
 
     #[test]

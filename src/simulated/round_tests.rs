@@ -77,6 +77,7 @@ impl Rounds {
             spec: self.spec.clone(),
             port,
             nonce: 1,
+            force: false,
         }
     }
 

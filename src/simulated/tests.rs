@@ -17,8 +17,19 @@ fn scenario(more: &str) -> Scenario {
     read_scenario(&text, "test").unwrap_or_else(|errors| panic!("{errors}"))
 }
 
+/// Every pair.
 fn play_in(scenario: &Scenario, seed: u64, arrange: fn(&mut Vec<NodeName>)) -> Ledger {
+    play_pattern(scenario, seed, Pattern::Full, arrange)
+}
+
+fn play_pattern(
+    scenario: &Scenario,
+    seed: u64,
+    pattern: Pattern,
+    arrange: fn(&mut Vec<NodeName>),
+) -> Ledger {
     let mut settings = scenario.settings(seed).unwrap();
+    settings.sweep.pattern = pattern;
     arrange(&mut settings.nodes);
     let fleet = SimulatedFleet::new(scenario, &settings.nodes, seed);
     let stop = AtomicBool::new(false);
@@ -67,7 +78,8 @@ fn only(planted: &str, named_as: &[&str], verdict: Verdict) -> Judgement {
 fn a_healthy_cluster_has_nothing_to_tell() {
     for rate in ["100 Gb/s", "200 Gb/s", "400 Gb/s", "800 Gb/s"] {
         for rails in [1, 2, 3, 4, 8, 16] {
-            let text = format!("nodes = 4\nrails = {rails}\nline_rate = \"{rate}\"\noutliers.share = 0");
+            let text =
+                format!("nodes = 4\nrails = {rails}\nline_rate = \"{rate}\"\noutliers.share = 0");
             let judgement = play(&read_scenario(&text, "test").unwrap());
             assert_eq!(
                 judgement.verdict,
@@ -210,7 +222,7 @@ fn two_nodes_and_one_are_simulated_as_well() {
 
 /// A report without its settings, which list the nodes as the operator did.
 fn report(scenario: &Scenario, seed: u64, arrange: fn(&mut Vec<NodeName>)) -> serde_json::Value {
-    let ledger = play_in(scenario, seed, arrange);
+    let ledger = play_pattern(scenario, seed, Pattern::Adaptive, arrange);
     let mut out = Vec::new();
     json(&ledger, &judge(&ledger), &mut out).unwrap();
     let mut report: serde_json::Value = serde_json::from_slice(&out).unwrap();
@@ -241,7 +253,7 @@ fn nothing_exceeds_what_its_links_carry() {
 #[test]
 fn the_demo_names_what_it_plants() {
     let scenario = read_scenario(DEMO, "demo").unwrap();
-    let ledger = play_in(&scenario, 1, |_| {});
+    let ledger = play_pattern(&scenario, 1, Pattern::Adaptive, |_| {});
     let judgement = judge(&ledger);
     let mut out = Vec::new();
     let style = Style {
@@ -259,7 +271,9 @@ fn the_demo_names_what_it_plants() {
         (_, None, rails) => format!("rail {rails:?}"),
     };
     let named = named(&judgement);
-    for fault in &scenario.faults {
+    // A few rounds need not meet one pair of many, and end before a node is lost.
+    let shows = |fault: &&Fault| !matches!(fault, Fault::SlowPath { .. } | Fault::LostNode { .. });
+    for fault in scenario.faults.iter().filter(shows) {
         let who = planted(fault);
         assert!(
             named.iter().any(|name| name.contains(&who)),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::root::{ReadError, quote};
+use super::root::{ReadError, Root, quote};
 use super::{Survey, identity, parse, port};
 use crate::model::{Fact, PciAddress, Port, RdmaDevice, SoftwareRdma};
 
@@ -51,7 +51,7 @@ fn device(survey: &Survey<'_>, class: &Path, name: &str) -> RdmaDevice {
     let below = below(survey, &path, parent.as_ref());
     let software = match parent {
         Some(_) => Some(SoftwareRdma::Rxe),
-        None => is_siw(survey, &path).then_some(SoftwareRdma::Siw),
+        None => is_siw(survey.root, &path).then_some(SoftwareRdma::Siw),
     };
     let dir = DeviceDir {
         name: name.to_owned(),
@@ -87,9 +87,13 @@ fn rxe_parent(survey: &Survey<'_>, device: &Path) -> Option<Fact<String>> {
 }
 
 /// siw has no attribute of its own, but this text (SIW_NODE_DESC_COMMON in siw.h).
-fn is_siw(survey: &Survey<'_>, device: &Path) -> bool {
-    matches!(survey.root.read(&device.join("node_desc")),
-        Ok(text) if text == "Software iWARP stack")
+fn is_siw(root: &Root, device: &Path) -> bool {
+    matches!(root.read(&device.join("node_desc")), Ok(text) if text == "Software iWARP stack")
+}
+
+/// Whether the kernel does the work of the device in this directory of /sys/class/infiniband.
+pub(super) fn is_software(root: &Root, device: &Path) -> bool {
+    device.join("parent").exists() || is_siw(root, device)
 }
 
 /// The device that does the work: that of the netdev for rxe, else the link `device`.

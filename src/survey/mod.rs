@@ -12,6 +12,7 @@ mod gpu;
 mod gpudirect;
 mod host;
 mod identity;
+mod in_use;
 mod interfaces;
 mod netdev;
 mod netlink;
@@ -34,6 +35,7 @@ mod traffic;
 mod tree;
 
 pub use errors::{grown, port_errors};
+pub use in_use::in_use;
 pub use queue_pairs::queue_pairs;
 pub use root::Root;
 pub use sample::Sampler;

@@ -24,8 +24,9 @@ pub(super) struct Begun {
 pub(super) fn begin(root: &Root, rdma: &mut Fact<Vec<RdmaDevice>>) -> Begun {
     let at = Instant::now();
     let live = root.is_live();
-    let read =
-        |(device, port): (&str, &mut Port)| live.then(|| words(root, device, port)).flatten();
+    let read = |(device, port): (&str, &mut Port)| {
+        live.then(|| words(root, device, port.number)).flatten()
+    };
     let first = ports(rdma).map(read).collect();
     Begun { at, first }
 }
@@ -37,11 +38,11 @@ pub(super) fn end(root: &Root, begun: &Begun, rdma: &mut Fact<Vec<RdmaDevice>>) 
     }
     sleep(INTERVAL.saturating_sub(begun.at.elapsed()));
     for ((device, port), first) in ports(rdma).zip(&begun.first) {
-        let (Some(before), Some(after)) = (first, words(root, device, port)) else {
+        let (Some(before), Some(after)) = (first, words(root, device, port.number)) else {
             continue;
         };
         if let Some(traffic) = between(*before, after, begun.at.elapsed()) {
-            let from = counter(root, device, port, "port_xmit_data");
+            let from = counter(root, device, port.number, "port_xmit_data");
             port.traffic = Fact::known(traffic, format!("{}, read twice", from.display()));
         }
     }
@@ -61,15 +62,25 @@ fn ports(rdma: &mut Fact<Vec<RdmaDevice>>) -> impl Iterator<Item = (&str, &mut P
     })
 }
 
-fn counter(root: &Root, device: &str, port: &Port, name: &str) -> PathBuf {
-    let ports = root.path("sys/class/infiniband").join(device).join("ports");
-    ports
-        .join(port.number.to_string())
-        .join("counters")
-        .join(name)
+/// What a port carries while `meanwhile` runs, which it does only where there are counters.
+pub(super) fn during(
+    root: &Root,
+    device: &str,
+    port: u8,
+    meanwhile: &mut dyn FnMut(),
+) -> Option<Traffic> {
+    let before = words(root, device, port)?;
+    let at = Instant::now();
+    meanwhile();
+    between(before, words(root, device, port)?, at.elapsed())
 }
 
-fn words(root: &Root, device: &str, port: &Port) -> Option<[u64; 2]> {
+fn counter(root: &Root, device: &str, port: u8, name: &str) -> PathBuf {
+    let ports = root.path("sys/class/infiniband").join(device).join("ports");
+    ports.join(port.to_string()).join("counters").join(name)
+}
+
+fn words(root: &Root, device: &str, port: u8) -> Option<[u64; 2]> {
     let read = |name| {
         let fact = root.fact(&counter(root, device, port, name), parse::counter);
         fact.value().copied()
@@ -93,6 +104,32 @@ fn between(before: [u64; 2], after: [u64; 2], elapsed: Duration) -> Option<Traff
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_passes_meanwhile_is_what_a_port_carries() {
+        let dir = tempfile::tempdir().unwrap();
+        let counters = dir
+            .path()
+            .join("sys/class/infiniband/mlx5_0/ports/1/counters");
+        std::fs::create_dir_all(&counters).unwrap();
+        let set = |name: &str, value: u64| {
+            std::fs::write(counters.join(name), format!("{value}\n")).unwrap();
+        };
+        set("port_xmit_data", 7);
+        set("port_rcv_data", 7);
+        let root = Root::at(dir.path());
+        let of_port = |port, grown: u64| {
+            during(&root, "mlx5_0", port, &mut || {
+                set("port_xmit_data", 7 + grown);
+                sleep(Duration::from_millis(1));
+            })
+        };
+        let traffic = of_port(1, 1 << 40).unwrap();
+        assert!(traffic.tx > Gbps(100.0), "{traffic:?}");
+        assert_eq!(traffic.rx, Gbps(0.0));
+        assert_eq!(of_port(1, 0), None, "it went back");
+        assert_eq!(of_port(2, 0), None, "there is none");
+    }
 
     #[test]
     fn words_become_bits_and_a_reset_is_no_rate() {

@@ -8,7 +8,7 @@ use crate::model::{
 };
 
 /// Version of this vocabulary. Controller and agent must have the same one.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// What the controller says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,8 @@ pub enum ToAgent {
         port: LocalPort,
         /// Seeds the bytes that are sent, so that those of another probe are told apart.
         nonce: u64,
+        /// Whether to use the port even where somebody works with it.
+        force: bool,
     },
     /// Take the queue pairs to ready to send, towards this peer.
     Connect {
@@ -136,6 +138,13 @@ pub enum FromAgent {
     Released {
         /// Which probe.
         probe: ProbeId,
+    },
+    /// Instead of the answer to Prepare: somebody works with the port, and nothing is held.
+    ProbeDeclined {
+        /// Which probe.
+        probe: ProbeId,
+        /// Who works with it, or how much it carries.
+        why: String,
     },
     /// Instead of any answer about a probe: it went wrong, and everything it held is let go.
     ProbeFailed {

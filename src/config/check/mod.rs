@@ -7,6 +7,7 @@ mod probe;
 mod rails;
 mod scenario;
 mod ssh;
+mod sweep;
 
 use std::fmt::{Debug, Display};
 use std::ops::{Range, RangeInclusive};
@@ -57,22 +58,26 @@ pub(super) fn check(
     let rails = rails::check(&mut checker, typed.rails.or(defaults.rails));
     let probe = probe::check(&mut checker, typed.probe.0, defaults.probe.0);
     let expect = probe::check_expect(&mut checker, typed.expect.0, defaults.expect.0);
+    let sweep = sweep::check(&mut checker, typed.sweep.0, defaults.sweep.0);
     let lists = nodes::Lists {
         nodes: typed.nodes,
         exclude: typed.exclude,
         overrides: typed.node,
     };
     let nodes = nodes::check(&mut checker, lists, login.as_ref(), ssh.as_ref());
-    match (nodes, ssh, rails, probe, expect) {
-        (Some(nodes), Some(ssh), Some(rails), Some(probe), Some(expect))
+    match (nodes, ssh, rails, probe, expect, sweep) {
+        (Some(nodes), Some(ssh), Some(rails), Some(probe), Some(expect), Some(sweep))
             if checker.problems.is_empty() =>
         {
+            let (sweep, groups_file) = sweep;
             Ok(Cluster {
                 nodes,
                 ssh,
                 rails,
                 probe,
                 expect,
+                sweep,
+                groups_file,
             })
         }
         _ => Err(checker.problems),

@@ -66,7 +66,8 @@ fn named(checker: &mut Checker, nodes: TypedList) -> Option<Vec<String>> {
     listed(checker, &lists.value)
 }
 
-fn unfold(checker: &mut Checker, list: &Value<String>) -> Option<Vec<String>> {
+/// The names of a list; none where it cannot be read.
+pub(super) fn unfold(checker: &mut Checker, list: &Value<String>) -> Option<Vec<String>> {
     match expand(&list.value) {
         Ok(names) => Some(names),
         Err(error) => {

@@ -46,6 +46,7 @@ pub(super) fn check(
         duration_ms: u32::try_from(duration?.as_millis()).ok()?,
         completion: completion?,
         memory: memory?,
+        stop_at: None,
     };
     let typed = size?.span.or(depth.span).or(pairs.span);
     memory_fits(checker, &spec, typed).then_some(spec)
@@ -116,8 +117,8 @@ pub(super) fn check_expect(
     })
 }
 
-/// A share of what is expected: above 0, at most 1.
-fn share(checker: &mut Checker, key: &str, value: Value<f64>) -> Option<Value<f64>> {
+/// A share of a whole: above 0, at most 1.
+pub(super) fn share(checker: &mut Checker, key: &str, value: Value<f64>) -> Option<Value<f64>> {
     if value.value > 0.0 && value.value <= 1.0 {
         return Some(value);
     }

@@ -197,7 +197,8 @@ fn agent_directory(checker: &mut Checker, typed: Typed<String>) -> Option<Option
     None
 }
 
-fn path(checker: &mut Checker, key: &str, file: Value<String>) -> Option<PathBuf> {
+/// A path on this machine, absolute or below `~/`.
+pub(super) fn path(checker: &mut Checker, key: &str, file: Value<String>) -> Option<PathBuf> {
     let Value { value, span } = file;
     if let Some(rest) = value.strip_prefix("~/") {
         let home = checker.operator.home.clone();

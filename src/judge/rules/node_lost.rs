@@ -1,8 +1,8 @@
 //! A node that was not reached, or stopped answering.
 
 use super::{About, Context, plain};
-use crate::ledger::NodeState;
-use crate::model::{Finding, Rule, Severity, Subject};
+use crate::ledger::{Node, NodeState};
+use crate::model::{Finding, NodeName, Rule, Severity, Subject};
 
 pub(super) const ABOUT: About = About {
     rule: Rule::NodeLost,
@@ -12,22 +12,33 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
-    let lost = context
-        .ledger
-        .nodes()
-        .filter_map(|(name, node)| match &node.state {
-            NodeState::Lost { why } => Some((name, why)),
-            _ => None,
-        });
-    let finding = |(name, why): (&crate::model::NodeName, &String)| {
-        plain(
-            Rule::NodeLost,
+    context.ledger.nodes().filter_map(finding).collect()
+}
+
+fn finding((name, node): (&NodeName, &Node)) -> Option<Finding> {
+    let (first, later) = node.losses.split_first()?;
+    let (severity, says) = match (&node.state, later.last()) {
+        (NodeState::Connected { .. }, _) => {
+            let says = format!("{name} was lost and came back: {first}");
+            (Severity::Warning, says)
+        }
+        (_, Some(again)) => {
+            let says = format!("{name} was lost: {first}; asked whether it is back: {again}");
+            (Severity::NotJudged, says)
+        }
+        (_, None) => (
             Severity::NotJudged,
-            Subject::Node(name.clone()),
-            format!("{name} was not measured: {why}"),
-            Vec::new(),
-            "Put right what the message names, then run again; or leave the node out.",
-        )
+            format!("{name} was not measured: {first}"),
+        ),
     };
-    lost.map(finding).collect()
+    let subject = Subject::Node(name.clone());
+    let remedy = "Put right what the message names, then run again; or leave the node out.";
+    Some(plain(
+        Rule::NodeLost,
+        severity,
+        subject,
+        says,
+        Vec::new(),
+        remedy,
+    ))
 }

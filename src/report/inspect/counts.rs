@@ -68,6 +68,7 @@ pub(in crate::report) fn holder(holder: &QueuePairHolder) -> String {
         .collect();
     let who = match holder.pid {
         Some(pid) => format!("{} (pid {pid})", holder.name),
+        None if holder.is_process() => holder.name.clone(),
         None => format!("{} (kernel)", holder.name),
     };
     format!("{} of {who}", counts.join(" + "))

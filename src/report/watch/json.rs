@@ -21,6 +21,7 @@ pub fn json(ledger: &Ledger, at: Timestamp, out: &mut dyn Write) -> io::Result<(
         "schema": REPORT_SCHEMA,
         "time": at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(),
         "nodes": nodes,
+        "readings_dropped": ledger.readings_dropped(),
     });
     serde_json::to_writer(&mut *out, &document)?;
     out.write_all(b"\n")

@@ -2,6 +2,7 @@
 
 mod netlink;
 
+use std::collections::BTreeSet;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,7 @@ pub fn queue_pairs(root: &Root) -> Fact<QueuePairs> {
     if !root.path("sys/class/infiniband").exists() {
         return Fact::unknown("no RDMA driver is loaded (ib_core)");
     }
-    match ask() {
+    match ask(None) {
         Ok(found) => {
             let named = found.into_iter().map(|(device, pairs)| {
                 let holders = holders(pairs, &|pid| command(root, pid));
@@ -58,6 +59,43 @@ pub fn queue_pairs(root: &Root) -> Fact<QueuePairs> {
         }
         Err(why) => Fact::unknown(why),
     }
+}
+
+/// The holders of queue pairs on one device, without this process.
+pub(super) fn of_others(root: &Root, device: &str) -> Fact<Vec<QueuePairHolder>> {
+    if !root.is_live() || !root.path("sys/class/infiniband").exists() {
+        return Fact::unknown(not_live("queue pairs are listed by RDMA netlink"));
+    }
+    let mut own = threads(root);
+    let found = match ask(Some(device)) {
+        Ok(found) => found,
+        Err(why) => return Fact::unknown(why),
+    };
+    // Those that have begun or ended meanwhile are ours, too.
+    own.extend(threads(root));
+    let pairs = found.into_iter().flat_map(|(_, pairs)| pairs);
+    Fact::known(
+        others(pairs.collect(), &own, &|pid| command(root, pid)),
+        FROM,
+    )
+}
+
+/// The holders of these queue pairs but for those that the process with these threads made.
+fn others(
+    mut pairs: Vec<QueuePair>,
+    own: &BTreeSet<u32>,
+    command: &dyn Fn(u32) -> Option<String>,
+) -> Vec<QueuePairHolder> {
+    pairs.retain(|pair| pair.pid.is_none_or(|pid| !own.contains(&pid)));
+    holders(pairs, command)
+}
+
+/// The numbers of this process and its threads: the kernel tells of a queue pair by the thread that
+/// made it (rdma_restrack_set_name in drivers/infiniband/core/restrack.c).
+fn threads(root: &Root) -> BTreeSet<u32> {
+    let listed = root.list(&root.path("proc/self/task")).unwrap_or_default();
+    let threads = listed.iter().filter_map(|name| name.parse().ok());
+    threads.chain([std::process::id()]).collect()
 }
 
 /// Gives each device what is known of its queue pairs.
@@ -79,7 +117,8 @@ pub(super) fn fill(root: &Root, devices: &mut Fact<Vec<RdmaDevice>>) {
 
 type Found = Vec<(String, Vec<QueuePair>)>;
 
-fn ask() -> Result<Found, String> {
+/// The queue pairs of every device, or only of the one of this name.
+fn ask(only: Option<&str>) -> Result<Found, String> {
     let told = |what: &'static str| move |errno: Errno| format!("{FROM}: {what}: {}", errno.desc());
     let socket = socket(
         AddressFamily::Netlink,
@@ -96,6 +135,7 @@ fn ask() -> Result<Found, String> {
     dump(&socket, 1, GET, None, deadline, &mut |body| {
         devices.extend(netlink::device(body));
     })?;
+    devices.retain(|(_, name)| only.is_none_or(|only| name == only));
     let mut found = Vec::new();
     let mut left = MAX_QUEUE_PAIRS;
     for (sequence, (index, name)) in (2..).zip(devices) {
@@ -161,7 +201,7 @@ fn command(root: &Root, pid: u32) -> Option<String> {
 fn holders(pairs: Vec<QueuePair>, command: &dyn Fn(u32) -> Option<String>) -> Vec<QueuePairHolder> {
     let mut holders: Vec<QueuePairHolder> = Vec::new();
     for pair in pairs.iter().filter(|pair| !MANAGEMENT.contains(&pair.kind)) {
-        let module = pair.module.as_deref().unwrap_or_default();
+        let module = pair.module.as_deref().unwrap_or(QueuePairHolder::UNSEEN);
         let is_same = |holder: &&mut QueuePairHolder| {
             holder.pid == pair.pid && (pair.pid.is_some() || holder.name == module)
         };
@@ -233,6 +273,7 @@ mod tests {
             pair(2, Some(4711), None),
             pair(4, Some(4711), None),
             pair(8, Some(12), None),
+            pair(2, None, None),
         ];
         let command = |pid: u32| (pid == 4711).then(|| "python3".to_owned());
         let holder = |pid, name: &str, [rc, ud, other]: [u32; 3]| QueuePairHolder {
@@ -247,9 +288,31 @@ mod tests {
             [
                 holder(Some(4711), "python3", [2, 1, 0]),
                 holder(None, "ib_ipoib", [0, 1, 0]),
+                holder(None, QueuePairHolder::UNSEEN, [1, 0, 0]),
                 holder(Some(12), "?", [0, 0, 1]),
             ]
         );
+    }
+
+    #[test]
+    fn threads_of_this_process_are_no_others() {
+        let own = threads(&Root::live());
+        assert!(own.contains(&std::process::id()));
+        let in_thread = std::thread::spawn(|| {
+            let thread = nix::unistd::gettid().as_raw();
+            threads(&Root::live()).contains(&u32::try_from(thread).unwrap())
+        });
+        assert!(in_thread.join().unwrap());
+        // More threads of ours than holders are told must not hide the one that is not.
+        let own: BTreeSet<u32> = (1..=200).collect();
+        let mut pairs: Vec<QueuePair> = (1..=200)
+            .flat_map(|pid| [pair(RC, Some(pid), None), pair(RC, Some(pid), None)])
+            .collect();
+        pairs.push(pair(RC, Some(4711), None));
+        pairs.push(pair(UD, None, Some("ib_ipoib")));
+        let holders = others(pairs, &own, &|_| Some("python3".into()));
+        let pids: Vec<_> = holders.iter().map(|holder| holder.pid).collect();
+        assert_eq!(pids, [None, Some(4711)]);
     }
 
     #[test]
@@ -284,7 +347,7 @@ mod tests {
             // The question alone would load ib_core.
             return;
         }
-        match ask() {
+        match ask(None) {
             Ok(found) => assert!(found.iter().all(|(name, _)| !name.is_empty())),
             Err(why) => assert!(why.starts_with(FROM), "{why}"),
         }

@@ -44,7 +44,8 @@ pub(super) enum Part<'a> {
 pub(super) struct QueuePair {
     /// `enum ib_qp_type`.
     pub kind: u8,
-    /// The process that made it; none for the kernel.
+    /// The thread that made it; none for the kernel, and where it has ended or is of another PID
+    /// namespace.
     pub pid: Option<u32>,
     /// The kernel module that made it.
     pub module: Option<String>,

@@ -1,0 +1,104 @@
+//! What may be typed: one file for each command's arguments, and what several of them share.
+
+/// The exit codes, for every help text that has them.
+macro_rules! exit_codes {
+    () => {
+        "\
+Exit codes:
+  0  everything that was measured runs at line rate
+  1  faults were found
+  2  bad usage or configuration
+  3  could not judge: a node was not reached, or a pair not measured"
+    };
+}
+
+mod demo;
+mod explain;
+mod inspect;
+mod output;
+mod replay;
+mod report;
+mod sweep;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+pub use demo::DemoArgs;
+pub use explain::ExplainArgs;
+pub use inspect::InspectArgs;
+pub use output::{Color, Format, FormatArg, ReportsArgs};
+pub use replay::ReplayArgs;
+pub use report::ReportArgs;
+pub use sweep::{PairArg, PatternArg, PickArgs, RailsArg, SweepArgs};
+pub use watch::WatchArgs;
+
+const EXAMPLES: &str = concat!(
+    "\
+Examples:
+  linerate report --config cluster.toml
+  linerate report --config cluster.toml 'node[001-016]'
+  linerate report --config cluster.toml --format text --format json=run.json
+  linerate replay run.jsonl
+  linerate config check cluster.toml
+  linerate watch --config cluster.toml
+  linerate demo
+  linerate inspect
+  linerate explain half-bandwidth
+
+",
+    exit_codes!()
+);
+
+/// Finds the NIC in a GPU cluster that is not running at line rate, and says why.
+#[derive(Debug, Clone, PartialEq, Parser)]
+#[command(name = "linerate", version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(max_term_width = 100, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What linerate can do.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum Command {
+    /// Measure NICs against each other on every rail and report what is not at line rate
+    Report(ReportArgs),
+    /// Report a recorded run once more, without a node
+    Replay(ReplayArgs),
+    /// Show a report on a simulated cluster with planted faults; needs no cluster
+    Demo(DemoArgs),
+    /// Show what each NIC carries now, second by second, without traffic of its own
+    Watch(WatchArgs),
+    /// Show what linerate sees on this machine, without traffic, and what is wrong with it
+    Inspect(InspectArgs),
+    /// Say what a rule means, how it is detected, and what to do
+    Explain(ExplainArgs),
+    /// Check a cluster file, or show the defaults
+    Config {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Answer a controller on standard input and output; started by linerate itself
+    #[command(hide = true)]
+    Agent,
+}
+
+/// `linerate config`.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum ConfigCommand {
+    /// Check a cluster file: every problem with its line, exit code 2 where there is one
+    Check {
+        /// The cluster file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Print every key with its default, as a cluster file to start from
+    ShowDefault,
+}

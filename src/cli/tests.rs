@@ -1,0 +1,185 @@
+//! What is understood, what is refused, and what the help says.
+
+use std::time::Duration;
+
+use clap::CommandFactory;
+
+use super::*;
+use crate::model::Rail;
+
+fn help(path: &[&str]) -> String {
+    let mut command = Cli::command().term_width(100);
+    command.build();
+    let found = path
+        .iter()
+        .try_fold(&mut command, |at, name| at.find_subcommand_mut(name));
+    found.unwrap().render_long_help().to_string()
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn help_says_what_there_is() {
+    insta::assert_snapshot!("help", help(&[]));
+    insta::assert_snapshot!("help_report", help(&["report"]));
+    insta::assert_snapshot!("help_replay", help(&["replay"]));
+    insta::assert_snapshot!("help_demo", help(&["demo"]));
+    insta::assert_snapshot!("help_watch", help(&["watch"]));
+    insta::assert_snapshot!("help_inspect", help(&["inspect"]));
+    insta::assert_snapshot!("help_config", help(&["config"]));
+    insta::assert_snapshot!("help_config_check", help(&["config", "check"]));
+    insta::assert_snapshot!(
+        "help_config_show_default",
+        help(&["config", "show-default"])
+    );
+    insta::assert_snapshot!("help_agent", help(&["agent"]));
+}
+
+fn report(line: &str) -> ReportArgs {
+    let words = ["linerate", "report"]
+        .into_iter()
+        .chain(line.split_whitespace());
+    match Cli::try_parse_from(words).unwrap().command {
+        Command::Report(args) => args,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_report_takes_what_the_help_promises() {
+    let args = report(
+        "n1 n[2-3] --config c.toml -f json -o r.json --record e --accept-new --force --seed 9 --color never",
+    );
+    assert_eq!(args.nodes, ["n1", "n[2-3]"]);
+    assert_eq!(
+        (args.seed, args.accept_new, args.force),
+        (Some(9), true, true)
+    );
+    let outputs = args.reports.outputs().unwrap();
+    assert_eq!((outputs[0].format, outputs.len()), (Format::Json, 1));
+    assert_eq!(outputs[0].file, Some("r.json".into()));
+}
+
+#[test]
+fn a_sweep_is_asked_for_in_few_words() {
+    let args = report(
+        "n1 --full --one-way --fabric --max-load 50% --time-budget 10m --rails 3-5,0,4 --exclude n[7-8] --exclude n9",
+    );
+    let sweep = &args.sweep;
+    assert!(sweep.full && sweep.one_way && sweep.fabric);
+    assert_eq!(sweep.max_load, Some(0.5));
+    assert_eq!(sweep.time_budget, Some(Duration::from_secs(600)));
+    let rails = args.pick.rails.unwrap().0;
+    assert_eq!(rails, [0, 3, 4, 5].map(Rail));
+    assert_eq!(args.pick.exclude, ["n[7-8]", "n9"]);
+    let pairs = report("n1 --pairs a-1.x:b,c:d --pairs e:f").sweep.pairs;
+    let pairs: Vec<String> = pairs.iter().map(|p| format!("{} {}", p.a, p.b)).collect();
+    assert_eq!(pairs, ["a-1.x b", "c d", "e f"]);
+    let sweep = report("n1 --pattern ring --matchings 3").sweep;
+    assert_eq!(
+        (sweep.pattern, sweep.matchings),
+        (Some(PatternArg::Ring), Some(3))
+    );
+}
+
+#[test]
+fn a_sweep_that_cannot_be_is_refused_in_words() {
+    let said: Vec<String> = [
+        "--pattern foo",
+        "--pattern ful",
+        "--full --quick",
+        "--one n2 --pairs n1:n2",
+        "--matchings 17",
+        "--matchings 2 --quick",
+        "--pairs n1-n2",
+        "--pairs n1:n2:n3",
+        "--rails 1-",
+        "--rails 5-3",
+        "--rails 64",
+        "--max-load 50",
+        "--max-load 0%",
+        "--max-load nan",
+        "--time-budget 10",
+        "--time-budget 8d",
+        "--time-budget=-5m",
+    ]
+    .iter()
+    .map(|line| {
+        let words = ["linerate", "report", "n1"].into_iter();
+        let error = Cli::try_parse_from(words.chain(line.split_whitespace())).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{line}: {error}");
+        format!("{line}\n{error}")
+    })
+    .collect();
+    insta::assert_snapshot!("refused", said.join("\n"));
+}
+
+#[test]
+fn reports_go_where_it_is_clear_to_put_them() {
+    let places = |line: &str| {
+        let outputs = report(&format!("n1 {line}")).reports.outputs()?;
+        let shown = outputs.iter().map(|output| {
+            let file = output
+                .file
+                .as_ref()
+                .map_or("-".into(), |f| f.display().to_string());
+            format!("{:?}:{file}", output.format)
+        });
+        Ok::<_, String>(shown.collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(places("").unwrap(), "Text:-");
+    assert_eq!(places("-o x").unwrap(), "Text:x");
+    assert_eq!(places("-f text -f json=x").unwrap(), "Text:- Json:x");
+    assert_eq!(places("-f text -f json=x -o y").unwrap(), "Text:y Json:x");
+    for refused in [
+        "-f text -f json",
+        "-f text -f json -o x",
+        "-f json=x -o y",
+        "-f json=x -o x",
+        "-f text -f json=x -o x",
+    ] {
+        assert!(places(refused).is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn a_watch_takes_what_the_help_promises() {
+    let parse = |line: &str| {
+        let words = ["linerate", "watch"].into_iter();
+        Cli::try_parse_from(words.chain(line.split_whitespace()))
+    };
+    let Ok(Command::Watch(args)) = parse("n[1-2] -i 0.5 -n 3 -f json").map(|cli| cli.command)
+    else {
+        panic!("not a watch");
+    };
+    assert_eq!(args.interval, Duration::from_millis(500));
+    assert_eq!((args.count, args.format), (Some(3), Format::Json));
+    for refused in ["-i 0", "-i 61", "-i nan", "-n 0", "--root x n1"] {
+        assert!(parse(refused).is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn bad_usage_ends_with_2() {
+    for line in [
+        "",
+        "report",
+        "report --format xml n1",
+        "report --format json= n1",
+        "report --resume r --record s n1",
+        "report --resume r --seed 1 n1",
+        "report --resume r",
+        "replay",
+        "config",
+        "config check",
+        "inspect n1",
+        "reprot",
+    ] {
+        let words = std::iter::once("linerate").chain(line.split_whitespace());
+        let error = Cli::try_parse_from(words).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{line}: {error}");
+    }
+}
