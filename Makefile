@@ -14,7 +14,7 @@ help:
 	@echo 'make lint        formatting, clippy, licences and advisories'
 	@echo 'make perftest    bandwidth beside ib_write_bw on the lab'
 	@echo 'make bench       rounds until slow NICs and their causes are named, on simulated clusters'
-	@echo 'make soak        the demo ten times with the fault and ten times without'
+	@echo 'make soak        every case of the lab on four nodes five times'
 
 setup:
 	@tests/lab/setup.sh

@@ -14,12 +14,20 @@ use crate::running::{Report, Running};
 /// The longest that a process of linerate may outlive its controller on a node.
 pub const GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// All nodes of the lab.
+/// All nodes of a lab of three.
 pub const NODES: [&str; 3] = ["node01", "node02", "node03"];
+
+/// All nodes of a lab of four.
+pub const FOUR: [&str; 4] = ["node01", "node02", "node03", "node04"];
+
+/// The rate of a healthy link of every lab here, in Gb/s.
+pub const RATE: f64 = 0.008;
 
 /// What sort of lab a case runs on; cases of one sort share it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
+    /// How many nodes.
+    pub nodes: usize,
     /// The nodes' PCIe tree.
     pub pcie: &'static str,
     /// Faults from the start.
@@ -53,6 +61,7 @@ impl Bench {
             .iter()
             .map(|fault| fault.parse().expect("a fault"));
         let options = Options {
+            nodes: kind.nodes,
             dir: dir.path().join("lab"),
             base_port: 0,
             tether: true,
@@ -73,6 +82,24 @@ impl Bench {
     /// Names the case that comes next.
     pub fn begin(&mut self, case: &'static str) {
         self.case = case;
+    }
+
+    /// Copies the files of the case to a directory of its own below `to`.
+    pub fn keep_files(&self, to: &Path) {
+        let kept = (1..)
+            .map(|number| to.join(format!("{}-{number}", self.case)))
+            .find(|dir| !dir.exists());
+        let Some(kept) = kept else { return };
+        if let Err(error) = std::fs::create_dir_all(&kept) {
+            return eprintln!("{}: {error}", kept.display());
+        }
+        let files = std::fs::read_dir(self.dir.path()).into_iter().flatten();
+        for file in files.flatten() {
+            let name = file.file_name();
+            if name.to_string_lossy().starts_with(self.case) {
+                let _ = std::fs::copy(file.path(), kept.join(name));
+            }
+        }
     }
 
     /// Undoes what a case did.
@@ -151,6 +178,12 @@ impl Bench {
         Running::start(self.case, config, nodes, json, record)
     }
 
+    /// Goes on with a run that was cut off, and waits for its end.
+    pub fn resume(&mut self, config: &Path, record: &Path) -> Report {
+        let json = self.path("report.json");
+        Running::resume(self.case, config, json, record).finish()
+    }
+
     /// Changes a node as root; `undo` is run after the case.
     pub fn change(&mut self, node: &str, script: &str, undo: &str) {
         self.undo.push((node.to_owned(), undo.to_owned()));
@@ -176,6 +209,22 @@ impl Bench {
                 output.status,
                 text(&output.stderr)
             )),
+        }
+    }
+
+    /// Asserts that no process of the operator is left on these nodes before this time has passed.
+    pub fn nothing_is_left_within(&mut self, time: Duration, nodes: &[&str]) {
+        let end = Instant::now() + time;
+        for node in nodes {
+            // ps itself fails where it finds nothing.
+            let mut look = || self.root(node, "ps -u operator -o pid=,args= || true");
+            let mut processes = look();
+            while !processes.trim().is_empty() {
+                let late = Instant::now() > end;
+                assert!(!late, "still on {node} {time:?} after the end: {processes}");
+                std::thread::sleep(Duration::from_millis(500));
+                processes = look();
+            }
         }
     }
 

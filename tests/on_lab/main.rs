@@ -1,19 +1,27 @@
-//! What an operator sees, on a lab of three VMs: exit codes and messages of the real binary, the nodes'
+//! What an operator sees, on a lab of VMs: exit codes and messages of the real binary, the nodes'
 //! state before and after. One lab serves all cases of a kind, one after another; each is undone before
 //! the next.
 //!
 //! Without the means for a lab every case is ignored, loudly; `LINERATE_LAB=require` makes that a failure.
-//! `LINERATE_LAB_SHOW=1` prints every run's report.
+//! `LINERATE_LAB_SHOW=1` prints every run's report. `LINERATE_LAB_RUNS=5` runs each case so often and ends
+//! with a table; the files of runs that failed are kept in the directory that `LINERATE_LAB_KEEP` names.
 
 mod bandwidth;
 mod bench;
+mod disturbed;
 mod endings;
+mod faults;
+mod killed;
 mod lab_binary;
 mod nodes;
+#[path = "../support/record.rs"]
+mod record;
 mod running;
 mod server;
+mod table;
 mod ways_in;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -74,6 +82,42 @@ const CASES: &[Case] = &[
     ("a_node_that_goes_down", ways_in::a_node_that_goes_down),
 ];
 
+/// Those on four nodes, so that whoever is under test has partners that are proved good.
+const FOUR_CASES: &[Case] = &[
+    (
+        "four::a_slow_sender_is_named",
+        faults::a_slow_sender_is_named,
+    ),
+    (
+        "four::a_slow_receiver_is_named",
+        faults::a_slow_receiver_is_named,
+    ),
+    (
+        "four::a_nic_that_is_slow_both_ways_is_named_twice",
+        faults::a_nic_that_is_slow_both_ways_is_named_twice,
+    ),
+    (
+        "four::rails_that_are_slow_only_together",
+        faults::rails_that_are_slow_only_together,
+    ),
+    (
+        "four::a_node_that_is_killed_in_a_round",
+        disturbed::a_node_that_is_killed_in_a_round,
+    ),
+    (
+        "four::a_node_that_stands_still_for_ten_seconds",
+        disturbed::a_node_that_stands_still_for_ten_seconds,
+    ),
+    (
+        "four::a_link_that_is_slow_for_two_seconds",
+        disturbed::a_link_that_is_slow_for_two_seconds,
+    ),
+    (
+        "four::a_run_goes_on_wherever_it_was_killed",
+        killed::a_run_goes_on_wherever_it_was_killed,
+    ),
+];
+
 /// Those on nodes with a server's PCIe tree and GPUs.
 const SERVER_CASES: &[Case] = &[
     (
@@ -87,11 +131,19 @@ const SERVER_CASES: &[Case] = &[
 ];
 
 const PLAIN: Kind = Kind {
+    nodes: 3,
+    pcie: "flat",
+    faults: &[],
+};
+
+const OF_FOUR: Kind = Kind {
+    nodes: 4,
     pcie: "flat",
     faults: &[],
 };
 
 const SERVER: Kind = Kind {
+    nodes: 3,
     pcie: "two-socket",
     faults: server::FAULTS,
 };
@@ -118,10 +170,11 @@ fn main() -> ExitCode {
     }
     let shared: Shared = Arc::default();
     let cases = CASES.iter().map(|case| (PLAIN, case));
+    let cases = cases.chain(FOUR_CASES.iter().map(|case| (OF_FOUR, case)));
     let cases = cases.chain(SERVER_CASES.iter().map(|case| (SERVER, case)));
     let trials = cases.map(|(kind, (name, case))| {
         let shared = Arc::clone(&shared);
-        Trial::test(*name, move || run(&shared, kind, name, *case)).with_ignored_flag(skipped)
+        Trial::test(*name, move || run_all(&shared, kind, name, *case)).with_ignored_flag(skipped)
     });
     // What a failed assertion says goes into the summary.
     std::panic::set_hook(Box::new(|panic| {
@@ -133,7 +186,25 @@ fn main() -> ExitCode {
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     // Takes the lab down; the process may end before anything else would.
     drop(lock(&shared).take());
+    table::print();
     conclusion.exit_code()
+}
+
+/// Runs a case as often as is wanted, each time whatever became of the time before.
+fn run_all(
+    shared: &Shared,
+    kind: Kind,
+    name: &'static str,
+    case: fn(&mut Bench),
+) -> Result<(), Failed> {
+    let mut first = None;
+    for _ in 0..table::runs() {
+        table::begin(name);
+        let outcome = run(shared, kind, name, case);
+        table::end(outcome.as_ref().err().and_then(Failed::message));
+        first = first.or(outcome.err());
+    }
+    first.map_or(Ok(()), Err)
 }
 
 /// Runs a case, then undoes what it did to the lab whatever became of it.
@@ -153,6 +224,9 @@ fn run(
     };
     bench.begin(name);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| case(bench)));
+    if let (Err(_), Some(to)) = (&outcome, std::env::var_os("LINERATE_LAB_KEEP")) {
+        bench.keep_files(&PathBuf::from(to));
+    }
     if let Err(why) = bench.restore() {
         // The cases after this one get a new lab.
         *held = None;

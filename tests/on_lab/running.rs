@@ -10,6 +10,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::table;
+
 /// No run of these cases takes so long.
 const TOO_LONG: Duration = Duration::from_secs(240);
 
@@ -47,6 +49,31 @@ impl Running {
         Running::spawn(case, &mut command, json, record)
     }
 
+    /// Goes on with the run of a record.
+    pub fn resume(case: &'static str, config: &Path, json: PathBuf, record: &Path) -> Running {
+        let mut command = Command::new(LINERATE);
+        command
+            .arg("report")
+            .arg("--config")
+            .arg(config)
+            .args(["--format", "text", "--format"])
+            .arg(format!("json={}", json.display()))
+            .arg("--resume")
+            .arg(record);
+        Running::spawn(case, &mut command, json, record.to_owned())
+    }
+
+    /// Where it is recorded.
+    pub fn record(&self) -> &Path {
+        &self.record
+    }
+
+    /// How many events of a kind the record has by now.
+    pub fn count(&self, kind: &str) -> usize {
+        let record = std::fs::read_to_string(&self.record).unwrap_or_default();
+        record.matches(&format!("\"is\":\"{kind}\"")).count()
+    }
+
     /// A command that leads to a report, its pipes read as it goes.
     pub fn spawn(
         case: &'static str,
@@ -74,10 +101,8 @@ impl Running {
     /// Waits until the record has a number of events of a kind, such as `probe_started`.
     pub fn until(&mut self, kind: &str, times: usize) {
         let end = Instant::now() + TOO_LONG;
-        let wanted = format!("\"is\":\"{kind}\"");
         loop {
-            let record = std::fs::read_to_string(&self.record).unwrap_or_default();
-            if record.matches(&wanted).count() >= times {
+            if self.count(kind) >= times {
                 return;
             }
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -95,6 +120,13 @@ impl Running {
     pub fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.id()).expect("a process id");
         kill(Pid::from_raw(id), signal).expect("it lives");
+    }
+
+    /// Sends it a signal, unless it has ended by itself.
+    pub fn signal_if_alive(&mut self, signal: Signal) {
+        if self.child.try_wait().expect("a child").is_none() {
+            self.signal(signal);
+        }
     }
 
     /// Waits for its end.
@@ -123,7 +155,9 @@ impl Running {
             said,
             json: serde_json::from_str(&json).unwrap_or_default(),
             file: self.json.clone(),
+            record: self.record.clone(),
         };
+        table::found(&report);
         if std::env::var_os("LINERATE_LAB_SHOW").is_some() {
             println!("--- {}\n{report}---", self.case);
         }
@@ -167,6 +201,8 @@ pub struct Report {
     pub json: Value,
     /// Its file.
     pub file: PathBuf,
+    /// The record of the run.
+    pub record: PathBuf,
 }
 
 impl fmt::Display for Report {
@@ -187,6 +223,15 @@ impl Report {
 
     /// The findings, each as its rule, whom it is about, and the direction where it has one.
     pub fn findings(&self) -> Vec<String> {
+        self.named(&|_| true)
+    }
+
+    /// Those of them that complain: not those that are only worth knowing.
+    pub fn complaints(&self) -> Vec<String> {
+        self.named(&|finding| finding["severity"] != "note")
+    }
+
+    fn named(&self, is_meant: &dyn Fn(&Value) -> bool) -> Vec<String> {
         let word = |finding: &Value, field: &str| finding[field].as_str().map(str::to_owned);
         let name = |finding: &Value| {
             let fields = ["rule", "node", "nic", "direction"];
@@ -196,16 +241,27 @@ impl Report {
                 .collect();
             words.join(" ")
         };
-        let findings = self.json["findings"].as_array();
-        let findings = findings.unwrap_or_else(|| panic!("no list of findings: {self}"));
-        let mut names: Vec<String> = findings.iter().map(name).collect();
+        let findings = self.json["findings"].as_array().into_iter().flatten();
+        let mut names: Vec<String> = findings.filter(|f| is_meant(f)).map(name).collect();
         names.sort();
         names
     }
 
     /// Asserts that these are the findings, and no others.
     pub fn finds(&self, names: &[&str]) {
+        self.has_list();
         assert_eq!(self.findings(), names, "{self}");
+    }
+
+    /// Asserts that these are the complaints, whatever else is worth knowing.
+    pub fn complains(&self, names: &[&str]) {
+        self.has_list();
+        assert_eq!(self.complaints(), names, "{self}");
+    }
+
+    fn has_list(&self) {
+        let has_list = self.json["findings"].is_array();
+        assert!(has_list, "no list of findings: {self}");
     }
 
     /// Asserts that every pair among these nodes, on so many rails, has a rate.

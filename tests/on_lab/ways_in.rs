@@ -152,7 +152,7 @@ pub fn a_node_that_goes_down(bench: &mut Bench) {
     report.ends_with(3);
     report.measured(&GOOD, 2);
     report.finds(&["node-lost node03"]);
-    report.shows("COULD NOT JUDGE EVERYTHING: 2 of 3 nodes, 4 of 12 pairs measured");
+    report.shows("COULD NOT JUDGE EVERYTHING: 2 of 3 nodes, 8 of 12 NIC directions measured");
     report.shows(&format!(
         "node03 was not measured: 127.0.0.1:{port} refused the connection: nothing listens there"
     ));

@@ -1,14 +1,26 @@
-//! A token bucket: how long a frame waits for its turn on a link of a given rate.
+//! A token bucket: how long a frame waits for its turn on what has a given rate.
 
 use std::time::{Duration, Instant};
 
 use crate::rate::Rate;
 
-/// How far a link that was idle may run ahead of its rate: the burst that kept shaped RDMA streams within
-/// 0.1 % of `tc`'s token bucket with the same value.
+/// How far a link that was idle may run ahead of its rate, at most: the burst that kept shaped RDMA streams
+/// within 0.1 % of `tc`'s token bucket with the same value.
 const BURST_BYTES: f64 = 65536.0;
 
-/// Tokens of one direction of one link; starts full.
+/// What a slower link may save is what it carries in this time, in seconds: the burst above would be a
+/// thirtieth of what 8 Mbit/s carry in a probe of two seconds, which then is faster than its link.
+const BURST_SECONDS: f64 = 0.032;
+
+/// But never less than two frames of an RDMA MTU of 4096 bytes.
+const LEAST_BURST_BYTES: f64 = 8400.0;
+
+/// The burst of a link that carries so many bytes in a second.
+fn burst(bytes_per_s: f64) -> f64 {
+    (bytes_per_s * BURST_SECONDS).clamp(LEAST_BURST_BYTES, BURST_BYTES)
+}
+
+/// Tokens of one direction of one link, or of what several share; starts full.
 #[derive(Debug)]
 pub struct Bucket {
     tokens: f64,
@@ -34,11 +46,8 @@ impl Bucket {
             *self = Bucket::new(now);
             return Ok(());
         };
-        let bytes_per_s = rate.bits_per_second() as f64 / 8.0;
-        let elapsed_s = now.saturating_duration_since(self.filled).as_secs_f64();
-        self.tokens = (self.tokens + elapsed_s * bytes_per_s).min(BURST_BYTES);
-        self.filled = now;
-        let needed = (bytes as f64).min(BURST_BYTES);
+        let bytes_per_s = self.fill(rate, now);
+        let needed = (bytes as f64).min(burst(bytes_per_s));
         // A billionth of a token missing is rounding, and would be waited for in vain.
         if self.tokens + 1e-6 >= needed {
             self.tokens -= bytes as f64;
@@ -47,6 +56,28 @@ impl Bucket {
         Err(Duration::from_secs_f64(
             (needed - self.tokens) / bytes_per_s,
         ))
+    }
+
+    /// Takes the tokens for `bytes` at once, on credit where they are missing, and says how long to wait
+    /// until they are there: several who ask are served in turn. `None` as rate never waits.
+    pub fn reserve(&mut self, rate: Option<Rate>, bytes: usize, now: Instant) -> Duration {
+        let Some(rate) = rate else {
+            *self = Bucket::new(now);
+            return Duration::ZERO;
+        };
+        let bytes_per_s = self.fill(rate, now);
+        self.tokens -= bytes as f64;
+        Duration::from_secs_f64((-self.tokens).max(0.0) / bytes_per_s)
+    }
+
+    /// Adds what has run in since the last time. The rate in bytes per second.
+    fn fill(&mut self, rate: Rate, now: Instant) -> f64 {
+        let bytes_per_s = rate.bits_per_second() as f64 / 8.0;
+        let elapsed_s = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.tokens = (self.tokens + elapsed_s * bytes_per_s).min(burst(bytes_per_s));
+        // Threads of several rails may come with moments out of order.
+        self.filled = self.filled.max(now);
+        bytes_per_s
     }
 }
 
@@ -76,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_frame_longer_than_the_burst_passes_and_is_paid_for() {
-        let bytes = passed("8mbit", 69632, 10.0) - BURST_BYTES;
+        let bytes = passed("8mbit", 69632, 10.0) - burst(1e6);
         assert!((bytes / 10e6 - 1.0).abs() < 0.01, "{bytes}");
     }
 
@@ -97,5 +128,7 @@ mod tests {
             .take_while(|_| bucket.take(rate, 4096, later).is_ok())
             .count();
         assert_eq!(taken, 16);
+        // The saving is smaller where the link is slow, and for none smaller than two frames.
+        assert_eq!((burst(1e6), burst(1e5)), (32000.0, LEAST_BURST_BYTES));
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::guest::{GuestHarm, parse_rail};
+use crate::machine::{MachineHarm, parse_seconds};
 use crate::rate::Rate;
 
 /// A direction of a node's link to the rail switch, as the node sees it.
@@ -34,6 +35,8 @@ pub enum LinkHarm {
     Delay(Duration),
     /// No frame passes; the carrier stays up.
     Cut,
+    /// Half of the lab's rate for so long, then it is healthy again by itself.
+    Transient(Duration),
 }
 
 /// What is wrong with a node.
@@ -41,6 +44,8 @@ pub enum LinkHarm {
 pub enum Harm {
     /// One of its links, in the rail switch: at once.
     Link(LinkFault),
+    /// The machine as a whole: at once.
+    Machine(MachineHarm),
     /// Something inside it: when it boots.
     Guest(GuestHarm),
 }
@@ -59,7 +64,9 @@ pub struct LinkFault {
 /// One fault.
 ///
 /// On a link: `half:NODE:RAIL:DIR`, `rate:NODE:RAIL:DIR:32mbit`, `loss:NODE:RAIL:DIR:1%`,
-/// `delay:NODE:RAIL:DIR:2ms` or `cut:NODE:RAIL`, DIR being `tx`, `rx` or `both` and RAIL counting from 0.
+/// `delay:NODE:RAIL:DIR:2ms`, `transient:NODE:RAIL:DIR:2s` or `cut:NODE:RAIL`, DIR being `tx`, `rx` or
+/// `both` and RAIL counting from 0.
+/// Of a machine: `shared:NODE:16mbit` or `pause:NODE:10s`.
 /// In a guest: `mtu:NODE:RAIL:1500`, `narrow:NODE:RAIL:x8`, `far:NODE:RAIL`, `memlock:NODE:65536` or
 /// `no-peermem:NODE`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,6 +104,7 @@ impl Fault {
     pub fn rail(&self) -> Option<usize> {
         match self.harm {
             Harm::Link(link) => Some(link.rail),
+            Harm::Machine(_) => None,
             Harm::Guest(guest) => guest.rail(),
         }
     }
@@ -104,6 +112,18 @@ impl Fault {
     /// Whether the node has to boot for it.
     pub fn is_in_guest(&self) -> bool {
         matches!(self.harm, Harm::Guest(_))
+    }
+
+    /// How long it lasts, where it ends by itself.
+    pub fn lasts(&self) -> Option<Duration> {
+        match self.harm {
+            Harm::Link(LinkFault {
+                harm: LinkHarm::Transient(time),
+                ..
+            })
+            | Harm::Machine(MachineHarm::Pause(time)) => Some(time),
+            _ => None,
+        }
     }
 
     /// What it does to that direction (`Tx` or `Rx`) of that link.
@@ -127,11 +147,21 @@ pub(crate) fn in_guest<'a>(
     })
 }
 
+/// What the rails of a node share in each direction, if they do; later faults win.
+pub(crate) fn shared_rate(faults: &[Fault], node: &str) -> Option<Rate> {
+    let of_node = faults.iter().rev().filter(|fault| fault.node == node);
+    let mut shared = of_node.filter_map(|fault| match fault.harm {
+        Harm::Machine(MachineHarm::Shared(rate)) => Some(rate),
+        _ => None,
+    });
+    shared.next()
+}
+
 impl LinkHarm {
     /// Applies it to a link whose healthy rate is `healthy`.
     fn apply(self, link: &mut Link, healthy: Option<Rate>) {
         match self {
-            LinkHarm::Half => link.rate = healthy.map(Rate::half),
+            LinkHarm::Half | LinkHarm::Transient(_) => link.rate = healthy.map(Rate::half),
             LinkHarm::Rate(rate) => link.rate = Some(rate),
             LinkHarm::Loss(share) => link.loss = share,
             LinkHarm::Delay(delay) => link.delay = delay,
@@ -173,9 +203,11 @@ fn parse_harm(kind: &str, value: Option<&str>) -> Result<LinkHarm, String> {
         }
         "loss" => return Ok(LinkHarm::Loss(parse_share(needed()?)?)),
         "delay" => return Ok(LinkHarm::Delay(parse_delay(needed()?)?)),
+        "transient" => return Ok(LinkHarm::Transient(parse_seconds(needed()?)?)),
         _ => {
             return Err(format!(
-                "no fault is called `{kind}`: half, rate, loss, delay, cut, mtu, narrow, far, memlock, no-peermem"
+                "no fault is called `{kind}`: half, rate, loss, delay, cut, transient, shared, pause, mtu, \
+                 narrow, far, memlock, no-peermem"
             ));
         }
     };
@@ -227,10 +259,10 @@ impl FromStr for Fault {
             [kind, node, rest @ ..] if !node.is_empty() => (*kind, *node, rest),
             _ => return Err(error("write KIND:NODE[:RAIL[:DIRECTION[:VALUE]]]".into())),
         };
-        let harm = match GuestHarm::parse(kind, rest) {
-            Some(guest) => guest.map(Harm::Guest),
-            None => parse_link(kind, rest).map(Harm::Link),
-        };
+        let guest = GuestHarm::parse(kind, rest).map(|harm| harm.map(Harm::Guest));
+        let machine = || MachineHarm::parse(kind, rest).map(|harm| harm.map(Harm::Machine));
+        let link = || parse_link(kind, rest).map(Harm::Link);
+        let harm = guest.or_else(machine).unwrap_or_else(link);
         Ok(Fault {
             node: node.to_owned(),
             harm: harm.map_err(error)?,
@@ -285,6 +317,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let link = match self.harm {
             Harm::Guest(harm) => return harm.write(&self.node, f),
+            Harm::Machine(harm) => return harm.write(&self.node, f),
             Harm::Link(link) => link,
         };
         let (kind, value) = match link.harm {
@@ -293,6 +326,7 @@ impl fmt::Display for Fault {
             LinkHarm::Loss(share) => ("loss", format!(":{}%", share * 100.0)),
             LinkHarm::Delay(delay) => ("delay", format!(":{}us", delay.as_micros())),
             LinkHarm::Cut => ("cut", String::new()),
+            LinkHarm::Transient(time) => ("transient", format!(":{}s", time.as_secs_f64())),
         };
         let (node, rail, way) = (&self.node, link.rail, link.direction);
         write!(f, "{kind}:{node}:{rail}:{way}{value}")
@@ -329,12 +363,14 @@ mod tests {
             "delay:node01:1:tx:2ms",
             "cut:node02:0",
             "cut:node02:0:rx",
+            "transient:node02:0:both:2s",
+            "transient:node02:0:tx:1.5",
         ] {
             assert_eq!(fault(&fault(text).to_string()), fault(text), "{text}");
         }
         let link = |text| match fault(text).harm {
             Harm::Link(link) => link,
-            Harm::Guest(_) => panic!("{text}"),
+            _ => panic!("{text}"),
         };
         assert_eq!(link("cut:node02:0").direction, Direction::Both);
         assert_eq!(
@@ -357,6 +393,8 @@ mod tests {
             ("loss:node01:0:tx:200%", "not a loss"),
             ("loss:node01:0:tx:NaN%", "not a loss"),
             ("delay:node01:0:tx:11s", "not a delay"),
+            ("transient:node01:0:tx", "needs a value"),
+            ("transient:node01:0:tx:long", "not a time"),
             ("melt:node01:0:tx", "no fault is called"),
             ("half:node01:0:tx:1:2", "too many parts"),
         ] {
@@ -377,6 +415,31 @@ mod tests {
         assert_eq!(rate("node02", 1, Direction::Rx), healthy);
         assert_eq!(rate("node02", 0, Direction::Tx), healthy);
         assert_eq!(rate("node01", 1, Direction::Tx), healthy);
+    }
+
+    #[test]
+    fn a_transient_is_a_half_that_ends() {
+        let healthy: Option<Rate> = Some("64mbit".parse().unwrap());
+        let faults = [fault("transient:node02:1:rx:2s")];
+        let rate = |way| Link::with_faults(healthy, &faults, "node02", 1, way).rate;
+        assert_eq!(rate(Direction::Rx), Some("32mbit".parse().unwrap()));
+        assert_eq!(rate(Direction::Tx), healthy);
+        assert_eq!(faults[0].lasts(), Some(Duration::from_secs(2)));
+        assert_eq!(
+            fault("pause:node02:10").lasts(),
+            Some(Duration::from_secs(10))
+        );
+        assert_eq!(fault("half:node02:1:rx").lasts(), None);
+    }
+
+    #[test]
+    fn what_rails_share_is_told_by_node() {
+        let faults = [fault("shared:node02:16mbit"), fault("half:node01:0:tx")];
+        let rate = "16mbit".parse().unwrap();
+        assert_eq!(shared_rate(&faults, "node02"), Some(rate));
+        assert_eq!(shared_rate(&faults, "node01"), None);
+        let link = Link::with_faults(None, &faults, "node02", 0, Direction::Tx);
+        assert_eq!(link, Link::default());
     }
 
     #[test]

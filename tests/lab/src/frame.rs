@@ -61,6 +61,25 @@ pub fn write_frame(to: &mut impl Write, frame: &[u8]) -> io::Result<()> {
     to.write_all(&whole)
 }
 
+/// UDP's port for RoCEv2 (IANA).
+const ROCE_PORT: [u8; 2] = 4791u16.to_be_bytes();
+
+/// "RC Acknowledge" in the base transport header (InfiniBand Architecture Specification 1, 9.2.1).
+const RC_ACKNOWLEDGE: u8 = 0x11;
+
+/// Whether a frame is the acknowledgement of a reliable connection over RoCEv2.
+pub fn is_acknowledgement(frame: &[u8]) -> bool {
+    // Ethernet type, then where the IP header says that UDP follows, and where it does.
+    let (protocol, udp) = match frame.get(12..15) {
+        Some([0x08, 0x00, version]) => (23, 14 + usize::from(version & 0x0f) * 4),
+        Some([0x86, 0xdd, _]) => (20, 54),
+        _ => return false,
+    };
+    frame.get(protocol) == Some(&17)
+        && frame.get(udp + 2..udp + 4) == Some(&ROCE_PORT)
+        && frame.get(udp + 8) == Some(&RC_ACKNOWLEDGE)
+}
+
 /// Where a frame goes. Frames here are never shorter than [`MIN_FRAME_BYTES`].
 pub fn destination(frame: &[u8]) -> Mac {
     let mut mac = [0; 6];
@@ -81,9 +100,41 @@ pub fn is_group(mac: &Mac) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// An acknowledgement over IPv4 that ends with this byte.
+    pub(crate) fn acknowledgement(last: u8) -> Frame {
+        roce(&[0x08, 0x00, 0x45], 23, 34, RC_ACKNOWLEDGE, last)
+    }
+
+    /// A RoCEv2 frame with UDP at `udp`.
+    fn roce(start: &[u8; 3], protocol: usize, udp: usize, opcode: u8, last: u8) -> Frame {
+        let mut frame = vec![0; udp + 40];
+        frame[12..15].copy_from_slice(start);
+        frame[protocol] = 17;
+        frame[udp + 2..udp + 4].copy_from_slice(&ROCE_PORT);
+        frame[udp + 8] = opcode;
+        if let Some(end) = frame.last_mut() {
+            *end = last;
+        }
+        frame.into()
+    }
+
+    #[test]
+    fn acknowledgements_are_told_from_other_packets() {
+        assert!(is_acknowledgement(&acknowledgement(0)));
+        let ipv6 = |opcode| roce(&[0x86, 0xdd, 0x60], 20, 54, opcode, 0);
+        assert!(is_acknowledgement(&ipv6(RC_ACKNOWLEDGE)));
+        // The only packet of an RDMA write, which must not overtake those before it.
+        assert!(!is_acknowledgement(&ipv6(0x0a)));
+        let mut tcp = acknowledgement(0).to_vec();
+        tcp[23] = 6;
+        assert!(!is_acknowledgement(&tcp));
+        let whole = acknowledgement(0);
+        assert!((0..42).all(|end| !is_acknowledgement(&whole[..end])));
+    }
 
     /// Gives out one byte at each read, as a socket may.
     struct Trickle<'a>(&'a [u8]);

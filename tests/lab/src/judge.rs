@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::fault::{Direction, Fault, Harm, LinkFault};
+use crate::fault::{Direction, Fault, Harm};
 use crate::guest::GuestHarm;
+use crate::machine::MachineHarm;
 
 /// What a report must be to pass: in words, for the end of a demo.
 ///
@@ -178,13 +179,15 @@ fn wanted(fault: &Fault) -> Vec<Vec<Pattern>> {
         }]
     };
     match fault.harm {
-        Harm::Link(LinkFault {
-            rail, direction, ..
-        }) => match direction {
-            Direction::Tx => vec![half(rail, "tx")],
-            Direction::Rx => vec![half(rail, "rx")],
-            Direction::Both => vec![half(rail, "rx"), half(rail, "tx")],
+        // What passes by itself is no fault of anybody's.
+        _ if fault.lasts().is_some() => Vec::new(),
+        Harm::Link(link) => match link.direction {
+            Direction::Tx => vec![half(link.rail, "tx")],
+            Direction::Rx => vec![half(link.rail, "rx")],
+            Direction::Both => vec![half(link.rail, "rx"), half(link.rail, "tx")],
         },
+        Harm::Machine(MachineHarm::Shared(_)) => vec![vec![pattern("node-limit")]],
+        Harm::Machine(MachineHarm::Pause(_)) => Vec::new(),
         Harm::Guest(GuestHarm::Mtu { rail, .. }) => vec![vec![of_nic("mtu", rail)]],
         Harm::Guest(GuestHarm::Narrow { rail, .. }) => vec![vec![of_nic("pcie-link", rail)]],
         Harm::Guest(GuestHarm::Far { .. }) => vec![vec![pattern("gpu-nic-path")]],
@@ -294,6 +297,15 @@ mod tests {
             ("far:node02:0", json!([path, memlock]), 1),
         ] {
             assert!(judged(&[fault], findings, code).is_err(), "{fault}");
+        }
+    }
+
+    #[test]
+    fn what_has_passed_is_not_to_be_named() {
+        for fault in ["transient:node02:1:tx:2s", "pause:node02:10s"] {
+            assert!(judged(&[fault], json!([]), 0).is_ok(), "{fault}");
+            let named = json!([half("node02", "rxe1", "tx")]);
+            assert!(judged(&[fault], named, 1).is_err(), "{fault}");
         }
     }
 

@@ -60,7 +60,11 @@ enum Verb {
     /// Bring a fault into effect.
     ///
     /// On a link, at once: half:NODE:RAIL:tx, rate:NODE:RAIL:rx:8mbit, loss:NODE:RAIL:both:1%,
-    /// delay:NODE:RAIL:tx:2ms, cut:NODE:RAIL.
+    /// delay:NODE:RAIL:tx:2ms, cut:NODE:RAIL, transient:NODE:RAIL:tx:2s (half for two seconds from now).
+    ///
+    /// Of a node, at once: shared:NODE:8mbit (all its rails together send no more than this and receive
+    /// no more than this; alone each is as fast as ever), pause:NODE:10s (it stands still for ten seconds
+    /// from now, its clocks do not).
     ///
     /// In a node, which boots anew for it: mtu:NODE:RAIL:1500 (of the interface), memlock:NODE:65536 (for
     /// who logs in), and in a lab with --pcie two-socket narrow:NODE:RAIL:x8 (the NIC's link trained at
@@ -97,8 +101,8 @@ struct Up {
     /// RDMA NICs of each VM, each on a rail of its own.
     #[arg(long, default_value_t = 2)]
     rails: usize,
-    /// Rate of each link in each direction, such as 16mbit; none for as fast as the machine goes.
-    #[arg(long, default_value = "16mbit", value_parser = rate_or_none)]
+    /// Rate of each link in each direction, such as 8mbit; none for as fast as the machine goes.
+    #[arg(long, default_value = "8mbit", value_parser = rate_or_none)]
     rate: MaybeRate,
     /// A fault from the start, such as half:node02:1:tx (see `help fault` for all); may be repeated.
     #[arg(long = "fault", value_name = "FAULT")]

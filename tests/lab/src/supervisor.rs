@@ -14,11 +14,16 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+
 use crate::control::{NodeStatus, Phase, Reply, Request, Status};
 use crate::error::{LabError, Result};
-use crate::fault::{Direction, Fault, Link};
+use crate::fault::{Direction, Fault, Harm, Link, shared_rate};
+use crate::machine::MachineHarm;
 use crate::options::{Plan, check_fault};
 use crate::qemu;
+use crate::share::Share;
 use crate::state::{self, StateDir};
 use crate::switch::Switch;
 use crate::tool;
@@ -49,8 +54,12 @@ struct Supervisor {
     plan: Plan,
     dir: StateDir,
     switches: Vec<Switch>,
+    /// What the rails of each node share.
+    shares: Vec<Arc<Share>>,
     nodes: Vec<Node>,
     faults: Vec<Fault>,
+    /// When those of the faults end that end by themselves.
+    ends: Vec<(Instant, Fault)>,
     events: Sender<Event>,
 }
 
@@ -127,6 +136,16 @@ fn answer_all(stream: &UnixStream, events: &Sender<Event>) {
     }
 }
 
+fn is_pause(fault: &Fault) -> bool {
+    matches!(fault.harm, Harm::Machine(MachineHarm::Pause(_)))
+}
+
+fn signal(child: &Child, signal: Signal) -> Result<()> {
+    let gone = |e: nix::Error| LabError::Supervisor(format!("a QEMU cannot be sent {signal}: {e}"));
+    let pid = i32::try_from(child.id()).map_err(|_| gone(nix::Error::ESRCH))?;
+    nix::sys::signal::kill(Pid::from_raw(pid), signal).map_err(gone)
+}
+
 impl Supervisor {
     fn new(plan: Plan, dir: StateDir, events: Sender<Event>) -> Supervisor {
         let rails = plan.nodes.first().map_or(0, |node| node.rails.len());
@@ -138,10 +157,13 @@ impl Supervisor {
             boot_s: None,
             stop: Arc::default(),
         };
+        let shares: Vec<_> = plan.nodes.iter().map(|_| Arc::new(Share::new())).collect();
         let supervisor = Supervisor {
-            switches: (0..rails).map(|_| Switch::new(plan.nodes.len())).collect(),
+            switches: (0..rails).map(|_| Switch::new(&shares)).collect(),
+            shares,
             nodes: plan.nodes.iter().map(|_| node()).collect(),
             faults: plan.faults.clone(),
+            ends: Vec::new(),
             plan,
             dir,
             events,
@@ -160,7 +182,8 @@ impl Supervisor {
                 self.look_for_ended();
                 looked = Instant::now();
             }
-            match inbox.recv_timeout(LOOK_EVERY) {
+            self.end_what_is_due();
+            match inbox.recv_timeout(self.patience()) {
                 Ok(Event::Asked(Request::Down, to)) => {
                     self.end();
                     let _ = to.map(|to| to.send(Reply::Done(Box::new(self.status()))));
@@ -212,10 +235,65 @@ impl Supervisor {
             self.plan.rate,
             &self.plan.pcie,
         )?;
+        self.pause(&fault)?;
         self.faults.retain(|other| *other != fault);
+        self.ends.retain(|(_, other)| *other != fault);
+        if let Some(time) = fault.lasts() {
+            self.ends.push((Instant::now() + time, fault.clone()));
+        }
         self.faults.push(fault);
         self.set_links();
         Ok(())
+    }
+
+    /// Stops the QEMU of a node, if that is the fault.
+    fn pause(&self, fault: &Fault) -> Result<()> {
+        if !is_pause(fault) {
+            return Ok(());
+        }
+        let index = self.index(&fault.node)?;
+        match self.nodes[index].child {
+            Some(ref child) => signal(child, Signal::SIGSTOP),
+            None => Err(LabError::Options(format!("{} is down", fault.node))),
+        }
+    }
+
+    /// Lets nodes go on that no fault stops any longer.
+    fn go_on(&self) {
+        for (index, node) in self.nodes.iter().enumerate() {
+            let name = &self.plan.nodes[index].name;
+            let stopped = |fault: &Fault| is_pause(fault) && fault.node == *name;
+            if let Some(child) = &node.child
+                && !self.faults.iter().any(stopped)
+            {
+                // One that ended meanwhile is found by `look_for_ended`.
+                let _ = signal(child, Signal::SIGCONT);
+            }
+        }
+    }
+
+    /// Ends the faults whose time is over.
+    fn end_what_is_due(&mut self) {
+        let now = Instant::now();
+        let due: Vec<Fault> = self
+            .ends
+            .extract_if(.., |(end, _)| *end <= now)
+            .map(|(_, fault)| fault)
+            .collect();
+        if !due.is_empty() {
+            self.faults.retain(|fault| !due.contains(fault));
+            self.set_links();
+            self.go_on();
+            self.write_lab_json();
+        }
+    }
+
+    /// How long there is nothing to do unless something is asked.
+    fn patience(&self) -> Duration {
+        let now = Instant::now();
+        let next = self.ends.iter().map(|(end, _)| *end).min();
+        next.map_or(LOOK_EVERY, |end| end.saturating_duration_since(now))
+            .min(LOOK_EVERY)
     }
 
     fn heal(&mut self, fault: Option<&Fault>) -> Result<()> {
@@ -229,12 +307,17 @@ impl Supervisor {
         {
             return Err(LabError::Options(format!("no fault {fault} is in effect")));
         }
+        self.ends.retain(|(_, fault)| self.faults.contains(fault));
         self.set_links();
+        self.go_on();
         Ok(())
     }
 
-    /// Sets every link to what rate and faults make of it.
+    /// Sets every link, and what links share, to what rate and faults make of it.
     fn set_links(&self) {
+        for (share, node) in self.shares.iter().zip(&self.plan.nodes) {
+            share.set(shared_rate(&self.faults, &node.name));
+        }
         for (rail, switch) in self.switches.iter().enumerate() {
             for (port, node) in self.plan.nodes.iter().enumerate() {
                 for way in [Direction::Tx, Direction::Rx] {
@@ -316,6 +399,11 @@ impl Supervisor {
     }
 
     fn kill(&mut self, index: usize, phase: Phase) {
+        // What boots next is not paused.
+        let name = &self.plan.nodes[index].name;
+        self.faults
+            .retain(|fault| !is_pause(fault) || fault.node != *name);
+        self.ends.retain(|(_, fault)| self.faults.contains(fault));
         let node = &mut self.nodes[index];
         node.stop.store(true, Ordering::Relaxed);
         node.phase = phase;

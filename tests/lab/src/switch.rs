@@ -1,18 +1,17 @@
 //! The rail switch: one Ethernet segment between the VMs' NICs of one rail, and the place where links are
 //! shaped, lose frames, delay them or are cut.
 //!
-//! Each port has a thread for each direction. The one that reads (tx, from the node) waits for its rate
-//! before it hands a frame on, and simply stops reading meanwhile: QEMU then stops taking packets from the
-//! guest, so a slow link holds back and loses nothing. The one that writes (rx, to the node) waits for the
-//! rate of its own direction. Between them each port has one queue of frames to it, long enough that a slow
-//! receiver does not soon hold back what the same sender owes others, acknowledgements above all.
+//! Each port has a lane for each direction, and a thread that takes frames from it when their turn has
+//! come at the rate of the link. A third thread reads from the node, and simply stops reading while the
+//! lane is full: QEMU then stops taking packets from the guest, so a slow link holds back and loses
+//! nothing. The lane to a node is long enough that a slow receiver does not soon hold back what the same
+//! sender owes others.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,14 +20,15 @@ use serde::{Deserialize, Serialize};
 use crate::bucket::Bucket;
 use crate::fault::{Direction, Link};
 use crate::frame::{Frame, Mac, destination, is_group, read_frame, source, write_frame};
-
-/// Bytes queued to one port before senders to it are held back: two windows of soft-RoCE, which keeps at
-/// most 128 packets of 4 KiB unacknowledged for a queue pair.
-const QUEUE_BYTES: usize = 1 << 20;
+use crate::lane::Lane;
+use crate::share::Share;
 
 /// How long a full queue holds a sender back before a frame is dropped: a node that takes nothing for so
 /// long hangs, and must not take the other nodes with it.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// While a node is connected, its frames are never dropped for want of room: it waits.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
 
 /// The longest sleep of a shaper, so that a fault that is healed takes effect at once.
 const SLICE: Duration = Duration::from_millis(20);
@@ -37,6 +37,8 @@ const SLICE: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub struct Switch {
     ports: Arc<[Port]>,
+    /// What the node at each port shares among all its rails.
+    shares: Arc<[Arc<Share>]>,
     table: Arc<Mutex<HashMap<Mac, usize>>>,
 }
 
@@ -54,8 +56,8 @@ pub struct Counters {
 #[derive(Default)]
 struct Port {
     links: Mutex<Links>,
-    queue: Mutex<Queue>,
-    changed: Condvar,
+    tx: Lane,
+    rx: Lane,
     tx_bytes: AtomicU64,
     rx_bytes: AtomicU64,
     dropped: AtomicU64,
@@ -67,34 +69,17 @@ struct Links {
     rx: Link,
 }
 
-#[derive(Default)]
-struct Queue {
-    frames: BinaryHeap<Reverse<Queued>>,
-    bytes: usize,
-    pushed: u64,
-    /// Counts connections of this port, so that threads of an earlier one notice that they are past.
-    connection: u64,
-    connected: bool,
-}
-
-/// Ordered by when it may leave, then by arrival: frames of one sender keep their order.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Queued {
-    due: Instant,
-    number: u64,
-    frame: Frame,
-}
-
 /// A thread that panicked while it held a lock left counters and frames, none of them half written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Switch {
-    /// A switch with this many ports, nothing connected, no link shaped.
-    pub fn new(ports: usize) -> Switch {
+    /// A switch with a port for each of these nodes, nothing connected, no link shaped.
+    pub fn new(shares: &[Arc<Share>]) -> Switch {
         Switch {
-            ports: (0..ports).map(|_| Port::default()).collect(),
+            ports: shares.iter().map(|_| Port::default()).collect(),
+            shares: shares.into(),
             table: Arc::default(),
         }
     }
@@ -126,52 +111,49 @@ impl Switch {
     /// When the socket cannot be cloned or a thread cannot be started.
     pub fn connect(&self, port: usize, socket: UnixStream) -> io::Result<()> {
         let writing = socket.try_clone()?;
-        let connection = {
-            let mut queue = lock(&self.ports[port].queue);
-            *queue = Queue {
-                connection: queue.connection + 1,
-                connected: true,
-                ..Queue::default()
-            };
-            queue.connection
+        let Port { tx, rx, .. } = &self.ports[port];
+        let (sent, received) = (tx.open(), rx.open());
+        let close = move |switch: &Switch| {
+            switch.ports[port].tx.close(sent);
+            switch.ports[port].rx.close(received);
         };
-        self.ports[port].changed.notify_all();
-        let (reader, writer) = (self.clone(), self.clone());
-        thread::Builder::new()
-            .name(format!("port{port}-tx"))
-            .spawn(move || {
-                reader.read_all(port, socket);
-                reader.disconnect(port, connection);
-            })?;
-        thread::Builder::new()
-            .name(format!("port{port}-rx"))
-            .spawn(move || {
-                writer.write_all(port, connection, writing);
-                writer.disconnect(port, connection);
-            })?;
-        Ok(())
+        self.spawn(format!("port{port}-read"), move |switch| {
+            switch.read_all(port, socket);
+            close(switch);
+        })?;
+        self.spawn(format!("port{port}-tx"), move |switch| {
+            switch.forward_all(port, sent);
+        })?;
+        self.spawn(format!("port{port}-rx"), move |switch| {
+            switch.write_all(port, received, writing);
+            close(switch);
+        })
     }
 
-    fn disconnect(&self, port: usize, connection: u64) {
-        let mut queue = lock(&self.ports[port].queue);
-        if queue.connection == connection {
-            *queue = Queue {
-                connection,
-                ..Queue::default()
-            };
-        }
-        drop(queue);
-        self.ports[port].changed.notify_all();
+    fn spawn(&self, name: String, work: impl FnOnce(&Switch) + Send + 'static) -> io::Result<()> {
+        let switch = self.clone();
+        let thread = thread::Builder::new().name(name);
+        thread.spawn(move || work(&switch)).map(|_| ())
     }
 
-    /// From the node: shape, lose, learn, hand on, until its socket ends.
+    /// From the node, until its socket ends. While there is no room nothing is read: QEMU then stops taking
+    /// packets from the guest.
     fn read_all(&self, port: usize, socket: UnixStream) {
         let mut from = BufReader::new(socket);
-        let mut bucket = Bucket::new(Instant::now());
+        let port = &self.ports[port];
         while let Ok(Some(frame)) = read_frame(&mut from) {
-            self.ports[port]
-                .tx_bytes
+            port.tx_bytes
                 .fetch_add(frame.len() as u64, Ordering::Relaxed);
+            if !port.tx.push(frame, Instant::now(), FOREVER) {
+                return;
+            }
+        }
+    }
+
+    /// What a node sent: shape, lose, learn, hand on.
+    fn forward_all(&self, port: usize, connection: u64) {
+        let mut bucket = Bucket::new(Instant::now());
+        while let Some(frame) = self.ports[port].tx.next(connection) {
             match self.pass(port, Direction::Tx, &mut bucket, frame.len()) {
                 Some(delay) => self.forward(port, frame, delay),
                 None => self.drop_frame(port),
@@ -179,7 +161,8 @@ impl Switch {
         }
     }
 
-    /// Waits until the link lets this many bytes through. The delay to add, or `None` for a frame lost.
+    /// Waits until the link, and what the node's rails share, let this many bytes through. The delay to
+    /// add, or `None` for a frame lost.
     fn pass(
         &self,
         port: usize,
@@ -194,9 +177,25 @@ impl Switch {
             }
             match bucket.take(link.rate, bytes, Instant::now()) {
                 Ok(()) if link.loss > 0.0 && fastrand::f64() < link.loss => return None,
-                Ok(()) => return Some(link.delay),
+                Ok(()) => {
+                    self.wait_for_share(port, direction, bytes);
+                    return Some(link.delay);
+                }
                 Err(wait) => thread::sleep(wait.min(SLICE)),
             }
+        }
+    }
+
+    fn wait_for_share(&self, port: usize, direction: Direction, bytes: usize) {
+        let (share, now) = (&self.shares[port], Instant::now());
+        let turn = now + share.reserve(direction, bytes, now);
+        loop {
+            let wait = turn.saturating_duration_since(Instant::now());
+            // A limit that was lifted is waited for no longer.
+            if wait.is_zero() || !share.is_limited(direction) {
+                return;
+            }
+            thread::sleep(wait.min(SLICE));
         }
     }
 
@@ -239,28 +238,15 @@ impl Switch {
     /// Queues a frame to a port, waiting at most `patience` for room.
     fn push(&self, port: usize, frame: Frame, delay: Duration, patience: Duration) {
         let due = Instant::now() + delay + self.link(port, Direction::Rx).delay;
-        let target = &self.ports[port];
-        let full = |queue: &mut Queue| queue.connected && queue.bytes >= QUEUE_BYTES;
-        let (mut queue, _) = target
-            .changed
-            .wait_timeout_while(lock(&target.queue), patience, full)
-            .unwrap_or_else(PoisonError::into_inner);
-        if !queue.connected || queue.bytes >= QUEUE_BYTES {
-            drop(queue);
-            return self.drop_frame(port);
+        if !self.ports[port].rx.push(frame, due, patience) {
+            self.drop_frame(port);
         }
-        queue.bytes += frame.len();
-        queue.pushed += 1;
-        let number = queue.pushed;
-        queue.frames.push(Reverse(Queued { due, number, frame }));
-        drop(queue);
-        target.changed.notify_all();
     }
 
     /// To the node: each frame when it is due, at the rate of this direction.
     fn write_all(&self, port: usize, connection: u64, mut socket: UnixStream) {
         let mut bucket = Bucket::new(Instant::now());
-        while let Some(frame) = self.next(port, connection) {
+        while let Some(frame) = self.ports[port].rx.next(connection) {
             if self
                 .pass(port, Direction::Rx, &mut bucket, frame.len())
                 .is_none()
@@ -274,38 +260,6 @@ impl Switch {
             self.ports[port]
                 .rx_bytes
                 .fetch_add(frame.len() as u64, Ordering::Relaxed);
-        }
-    }
-
-    /// The next frame that is due, waiting for it; `None` once this connection is past.
-    fn next(&self, port: usize, connection: u64) -> Option<Frame> {
-        let port = &self.ports[port];
-        let mut queue = lock(&port.queue);
-        loop {
-            if queue.connection != connection || !queue.connected {
-                return None;
-            }
-            let wait = match queue.frames.peek() {
-                Some(Reverse(first)) => first.due.saturating_duration_since(Instant::now()),
-                None => Duration::MAX,
-            };
-            if wait.is_zero() {
-                let Reverse(first) = queue.frames.pop()?;
-                queue.bytes -= first.frame.len();
-                drop(queue);
-                port.changed.notify_all();
-                return Some(first.frame);
-            }
-            queue = if wait == Duration::MAX {
-                port.changed
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner)
-            } else {
-                port.changed
-                    .wait_timeout(queue, wait)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
-            };
         }
     }
 }
@@ -345,8 +299,16 @@ mod tests {
         }
     }
 
+    fn shares(nodes: usize) -> Vec<Arc<Share>> {
+        (0..nodes).map(|_| Arc::new(Share::new())).collect()
+    }
+
     fn switch(ports: usize) -> (Switch, Vec<UnixStream>) {
-        let switch = Switch::new(ports);
+        with_shares(&shares(ports))
+    }
+
+    fn with_shares(shares: &[Arc<Share>]) -> (Switch, Vec<UnixStream>) {
+        let (switch, ports) = (Switch::new(shares), shares.len());
         let ends = (0..ports)
             .map(|port| {
                 let (ours, theirs) = UnixStream::pair().unwrap();
@@ -461,6 +423,31 @@ mod tests {
             switch.counters(0).dropped_frames + switch.counters(1).dropped_frames,
             0
         );
+    }
+
+    /// Two rails of two nodes; the first node may send 8 Mbit/s over both.
+    #[test]
+    fn rails_of_a_node_wait_for_each_other() {
+        let shares = shares(2);
+        shares[0].set(Some("8mbit".parse().unwrap()));
+        let (_first, mut on_first) = with_shares(&shares);
+        let (_second, mut on_second) = with_shares(&shares);
+        // 1500 frames of 80 bytes on each: 240 kB, of which the burst is free.
+        let (start, frames) = (Instant::now(), 1500u32);
+        let senders = [&on_first[0], &on_second[0]].map(|socket| {
+            let mut socket = socket.try_clone().unwrap();
+            thread::spawn(move || (0..frames).for_each(|n| send(&mut socket, ALL, A, n as u8)))
+        });
+        for n in 0..frames {
+            assert_eq!(arrives(&mut on_first[1]), n as u8);
+            assert_eq!(arrives(&mut on_second[1]), n as u8);
+        }
+        senders
+            .into_iter()
+            .for_each(|sender| sender.join().unwrap());
+        // No burst is longer than 64 KiB.
+        let least = Duration::from_secs_f64((f64::from(frames) * 160.0 - 65536.0) / 1e6);
+        assert!(start.elapsed() >= least, "{:?}", start.elapsed());
     }
 
     #[test]

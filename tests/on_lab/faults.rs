@@ -1,0 +1,43 @@
+//! Four nodes, each with a fault that the network has: exactly that is named, and nobody beside it.
+
+use linerate_lab::Fault;
+
+use crate::bench::{Bench, FOUR};
+use crate::running::Report;
+
+/// A report over nodes that have this fault.
+fn with(bench: &mut Bench, fault: &str) -> Report {
+    let fault: Fault = fault.parse().expect("a fault");
+    bench.lab.fault(&fault).expect("the lab takes it");
+    let config = bench.strict_config(|_| ());
+    let report = bench.report(&config, &[]);
+    report.ends_with(1);
+    report.measured(&FOUR, 2);
+    report
+}
+
+pub fn a_slow_sender_is_named(bench: &mut Bench) {
+    let report = with(bench, "half:node02:1:tx");
+    report.complains(&["half-bandwidth node02 rxe1 tx"]);
+}
+
+pub fn a_slow_receiver_is_named(bench: &mut Bench) {
+    let report = with(bench, "half:node03:0:rx");
+    report.complains(&["half-bandwidth node03 rxe0 rx"]);
+}
+
+pub fn a_nic_that_is_slow_both_ways_is_named_twice(bench: &mut Bench) {
+    let report = with(bench, "half:node04:1:both");
+    report.complains(&[
+        "half-bandwidth node04 rxe1 rx",
+        "half-bandwidth node04 rxe1 tx",
+    ]);
+}
+
+/// Each rail alone has its full rate, so none of them is the fault.
+pub fn rails_that_are_slow_only_together(bench: &mut Bench) {
+    let report = with(bench, "shared:node02:8mbit");
+    report.complains(&["node-limit node02"]);
+    report.shows("NICs rxe0, rxe1 of node02 are low together");
+    report.shows("What they share on the node is the limit, not a NIC.");
+}
