@@ -38,7 +38,7 @@ pub struct Found {
     pub named: BTreeSet<End>,
     /// Ends, nodes and pairs that are accused of what was not planted.
     pub falsely: BTreeSet<String>,
-    /// For each planted fault, whether its cause is named at all of its ends.
+    /// For each planted fault, whether its cause is named at all of its NICs.
     pub causes: Vec<bool>,
 }
 
@@ -159,16 +159,14 @@ impl Planted {
         )
     }
 
-    /// Whether the findings name the cause of every end.
+    /// Whether the findings name the cause at every NIC, whichever of its directions they are about.
     fn cause_is_named(&self, by_node: &BTreeMap<&NodeName, Vec<&Finding>>) -> bool {
         let none = Vec::new();
         let of = |node| by_node.get(node).unwrap_or(&none).iter();
         self.ends.iter().all(|end| {
             of(&end.nic.node).any(|finding| {
                 let about = match &finding.subject {
-                    Subject::Nic(nic, rail, direction) => {
-                        (nic, *rail, *direction) == (&end.nic, end.rail, Some(end.direction))
-                    }
+                    Subject::Nic(nic, ..) => *nic == end.nic,
                     _ => true,
                 };
                 about && self.is_named_by(finding)

@@ -2,13 +2,16 @@
 
 use crate::config::Scenario;
 use crate::model::{
-    CpuUse, Endpoint, Fact, Gbps, Gid, Measurement, ProbeId, ProbeSpec, ProbeStage,
+    CpuUse, Endpoint, Fact, Gbps, Gid, Latency, Measurement, ProbeId, ProbeSpec, ProbeStage,
     QueuePairAddress, RemoteMemory, TransferEnd, Verification,
 };
 use crate::wire::{FromAgent, PROTOCOL};
 
 /// What a transfer discards at its begin, in milliseconds.
 const WARM_UP_MS: u32 = 50;
+
+/// How many small writes a latency is of.
+const PING_PONGS: u32 = 100;
 
 /// The first message.
 pub(super) fn hello() -> FromAgent {
@@ -61,13 +64,31 @@ pub(super) fn endpoint(port: PortIs, spec: &ProbeSpec, probe: ProbeId) -> Endpoi
     }
 }
 
+/// What a probe reached.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reached {
+    pub(super) rate: Gbps,
+    /// The shortest and the median, in nanoseconds.
+    pub(super) latency: [u64; 2],
+}
+
 /// What the initiator of such a transfer would report.
-pub(super) fn measurement(rate: Gbps, mtu: u32, spec: &ProbeSpec) -> Measurement {
+pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measurement {
+    let Reached {
+        rate,
+        latency: [min_ns, median_ns],
+    } = reached;
     let elapsed_us = u64::from(spec.duration_ms.saturating_sub(WARM_UP_MS).max(1)) * 1000;
     let in_us = |us: u64| (rate.0 * 125.0 * us as f64) as u64;
     let bytes = in_us(elapsed_us);
     // About what a core spends on a message: 200 ns on posting it, 300 ns on being woken.
     let messages = bytes / spec.message_size.0.max(1);
+    let latency = Latency {
+        min_ns,
+        median_ns,
+        samples: PING_PONGS,
+        completion: spec.completion,
+    };
     Measurement {
         bytes,
         elapsed_us,
@@ -80,7 +101,7 @@ pub(super) fn measurement(rate: Gbps, mtu: u32, spec: &ProbeSpec) -> Measurement
         },
         mtu,
         counters: Fact::known(Vec::new(), "the scenario"),
-        latency: Fact::unknown("latency is not simulated"),
+        latency: Fact::known(latency, "the scenario"),
         end: TransferEnd::TimeUp,
     }
 }

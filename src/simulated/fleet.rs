@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::answers::{PortIs, endpoint, failed, hello, measurement, rail, verified};
+use super::answers::{PortIs, Reached, endpoint, failed, hello, measurement, rail, verified};
 use super::load::{Flow, Load, Nic};
 use super::mix::{Mix, Why};
 use super::rates::Rates;
@@ -160,7 +160,7 @@ impl SimulatedFleet {
         let flow = |pair: &Pair| self.flow(spec, pair);
         let flows: Vec<Option<Flow>> = pairs.iter().map(flow).collect();
         let load = self.rates.load(flows.iter().flatten().copied());
-        let reaches = |flow: Option<Flow>| self.reaches(&flow?, &load);
+        let reaches = |flow: Option<Flow>| Some(self.reaches(&flow?, &load)?.rate);
         flows.into_iter().map(reaches).collect()
     }
 
@@ -186,10 +186,12 @@ impl SimulatedFleet {
     }
 
     /// What the next probe between two NICs reaches beside others.
-    fn reaches(&mut self, flow: &Flow, load: &Load) -> Option<Gbps> {
+    fn reaches(&mut self, flow: &Flow, load: &Load) -> Option<Reached> {
         let attempt = self.attempts.entry((flow.from, flow.to)).or_default();
         *attempt += 1;
-        self.rates.of(flow, load, *attempt)
+        let rate = self.rates.of(flow, load, *attempt)?;
+        let latency = self.rates.latency(flow, *attempt);
+        Some(Reached { rate, latency })
     }
 
     /// All ends of a round are told to prepare before any is told something else.
@@ -247,17 +249,17 @@ impl SimulatedFleet {
         let Some((flow, spec)) = probe.and_then(|probe| Some((probe.flow()?, &probe.spec))) else {
             return failed(id, ProbeStage::Run, "it was not prepared".to_owned());
         };
-        let flows = || {
-            self.rates
-                .load(self.probes.values().filter_map(Probe::flow))
-        };
-        let load = self.load.get_or_insert_with(flows);
-        let attempt = self.attempts.entry((flow.from, flow.to)).or_default();
-        *attempt += 1;
-        match self.rates.of(&flow, load, *attempt) {
-            Some(rate) => FromAgent::Done {
+        let spec = spec.clone();
+        let load = self.load.take().unwrap_or_else(|| {
+            let flows = self.probes.values().filter_map(Probe::flow);
+            self.rates.load(flows)
+        });
+        let reached = self.reaches(&flow, &load);
+        self.load = Some(load);
+        match reached {
+            Some(reached) => FromAgent::Done {
                 probe: id,
-                measurement: measurement(rate, flow.mtu, spec),
+                measurement: measurement(reached, flow.mtu, &spec),
             },
             None => failed(id, ProbeStage::Run, NO_ACKNOWLEDGEMENT.to_owned()),
         }

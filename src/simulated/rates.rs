@@ -176,6 +176,11 @@ impl Rates {
         Some(Gbps(most * self.chance(flow, attempt)))
     }
 
+    /// How long small writes take: the shortest and the median, in nanoseconds.
+    pub(super) fn latency(&self, flow: &Flow, attempt: u32) -> [u64; 2] {
+        self.fabric.latency(flow, attempt)
+    }
+
     /// The share of the line that what NICs have in common lets through.
     fn beside(&self, flow: &Flow, load: &Load, attempt: u32) -> f64 {
         let shared = |nic: Nic| {
