@@ -95,10 +95,7 @@ pub(super) fn sentence(
                 "It is as low {tried}: the cause is in the NIC, its PCIe link, its cable or its switch port."
             )
         }
-        Decision::Known(Culprit::BothDirections) => format!(
-            "One way it {does} at {:.2}: it is low only while it sends and receives at once.",
-            share(Purpose::OneWay)?
-        ),
+        Decision::Known(Culprit::BothDirections) => one_way(observed, end)?,
         Decision::Known(Culprit::GpuPath) => format!(
             "From and to host memory it {does} at {:.2}: the cause is on the way to GPU memory.",
             share(Purpose::HostMemory)?
@@ -111,6 +108,50 @@ pub(super) fn sentence(
         Decision::CannotTell => "What would tell its cause could not be measured.".to_owned(),
         Decision::Known(Culprit::OneQueuePair | Culprit::Shared(_) | Culprit::Node)
         | Decision::Next(_) => return None,
+    })
+}
+
+/// Whether an end is low only for what the other direction of its NIC does.
+pub(super) fn is_echo(standings: &Standings, end: &End) -> bool {
+    let mut nics = standings.nodes.iter().flat_map(|node| &node.nics);
+    nics.any(|nic| nic.nic == end.nic && nic.standing.is_echo(end.direction))
+}
+
+/// What the other direction of a NIC suffers from this one.
+pub(super) fn echo(observed: &Observed<'_>, standings: &Standings, end: &End) -> Option<String> {
+    let (direction, does, this) = match end.direction {
+        Direction::Tx => (Direction::Rx, "receives", "sends"),
+        Direction::Rx => (Direction::Tx, "sends", "receives"),
+    };
+    let other = End {
+        direction,
+        ..end.clone()
+    };
+    if !is_echo(standings, &other) {
+        return None;
+    }
+    let seen = isolated(observed, &other).into_iter();
+    let mine = seen.filter(|seen| seen.purpose() == Purpose::OneWay);
+    let share = mine.map(|seen| seen.ratio).max_by(f64::total_cmp)?;
+    Some(format!(
+        "What it {does} is low only while it {this}: one way it {does} at {share:.2}."
+    ))
+}
+
+/// Of a NIC that is low both ways, one direction is tried by itself.
+fn one_way(observed: &Observed<'_>, end: &End) -> Option<String> {
+    let ways = [(Direction::Tx, "sends"), (Direction::Rx, "receives")];
+    ways.into_iter().find_map(|(direction, does)| {
+        let end = End {
+            direction,
+            ..end.clone()
+        };
+        let seen = isolated(observed, &end).into_iter();
+        let mine = seen.filter(|seen| seen.purpose() == Purpose::OneWay);
+        let share = mine.map(|seen| seen.ratio).max_by(f64::total_cmp)?;
+        Some(format!(
+            "One way it {does} at {share:.2}: it is low only while it sends and receives at once."
+        ))
     })
 }
 

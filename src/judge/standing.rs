@@ -7,8 +7,8 @@ use super::observe::{Observation, Observed};
 use super::{Localised, localise, observe};
 use crate::ledger::Ledger;
 use crate::model::{
-    Direction, Doubt, EndStanding, NicId, NicStanding, NodeFacts, NodeName, NodeStanding, Pair,
-    PciAddress, Purpose, RailStanding, RunSettings, Standing, Trial,
+    Direction, Doubt, NicId, NicStanding, NodeFacts, NodeName, NodeStanding, Pair, PciAddress,
+    Purpose, RailStanding, RunSettings, Trial,
 };
 
 /// How a run stands.
@@ -50,9 +50,19 @@ pub(super) fn stand(
         settings,
     };
     for ((number, purpose), tries) in rounds.trials() {
-        if nics[number].is_accused() {
-            let trial = verdicts.trial(number, purpose, tries, &nics[number]);
-            set(&mut nics[number], purpose, trial);
+        let nic = &mut nics[number];
+        let accused = nic.accused();
+        match purpose {
+            _ if accused.is_empty() => {}
+            Purpose::OneWay => {
+                let one = |way| verdicts.trial(number, purpose, tries, &[way]);
+                nic.one_way = [one(Direction::Tx), one(Direction::Rx)];
+            }
+            _ => set(
+                nic,
+                purpose,
+                verdicts.trial(number, purpose, tries, &accused),
+            ),
         }
     }
     Standings {
@@ -116,7 +126,6 @@ fn set(nic: &mut NicStanding, purpose: Purpose, trial: Trial) {
     match purpose {
         Purpose::Alone => nic.alone = trial,
         Purpose::HostMemory => nic.host_memory = trial,
-        Purpose::OneWay => nic.one_way = trial,
         Purpose::Wide => nic.wide = trial,
         Purpose::Siblings => nic.siblings = trial,
         _ => {}
@@ -130,20 +139,11 @@ struct Verdicts<'a> {
 }
 
 impl Verdicts<'_> {
-    /// What the isolating probes of a NIC say of the directions that it is accused of.
-    fn trial(&self, number: usize, purpose: Purpose, tries: u8, nic: &NicStanding) -> Trial {
-        let accused = |direction| {
-            let end: EndStanding = match direction {
-                Direction::Tx => nic.tx,
-                Direction::Rx => nic.rx,
-            };
-            end.standing == Standing::Accused
-        };
+    /// What the isolating probes of a NIC say of it in these directions.
+    fn trial(&self, number: usize, purpose: Purpose, tries: u8, ways: &[Direction]) -> Trial {
         let mine = self.observed.isolating.iter().filter(|seen| {
-            let direction = [Direction::Tx, Direction::Rx]
-                .into_iter()
-                .find(|direction| seen.end(*direction) == number);
-            seen.purpose() == purpose && direction.is_some_and(accused)
+            let is_mine = |way: &Direction| seen.end(*way) == number;
+            seen.purpose() == purpose && ways.iter().any(is_mine)
         });
         let lows: Vec<bool> = mine.map(|seen| self.is_low(seen)).collect();
         match lows.iter().any(|low| *low) {

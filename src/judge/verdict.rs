@@ -160,8 +160,8 @@ mod tests {
         }
         let judgement = judge(&ledger(&events));
         let rules: Vec<_> = judgement.findings.iter().map(|f| f.rule).collect();
-        assert_eq!(rules, [Rule::SlowPair, Rule::LineRateUnknown]);
-        let slow = &judgement.findings[0];
+        assert_eq!(rules, [Rule::LineRateUnknown, Rule::SlowPair]);
+        let slow = &judgement.findings[1];
         assert!(
             slow.says.contains("at 0.50 of what its rail's best reach"),
             "{}",

@@ -1,7 +1,7 @@
 //! What a sweep knows of each NIC so far: what is proved, what is in doubt, and what was tried to tell
 //! causes apart.
 
-use super::{NicId, NodeName, Pair, PciAddress, Rail};
+use super::{Direction, NicId, NodeName, Pair, PciAddress, Rail};
 
 /// What the probes of one direction of a NIC say of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,8 +58,8 @@ pub struct NicStanding {
     pub alone: Trial,
     /// The same, from and to host memory.
     pub host_memory: Trial,
-    /// The same, one direction at a time.
-    pub one_way: Trial,
+    /// The same, one direction at a time: sending, receiving.
+    pub one_way: [Trial; 2],
     /// The same with more queue pairs and larger messages.
     pub wide: Trial,
     /// Together with the NICs that share a PCIe switch with it.
@@ -70,6 +70,41 @@ impl NicStanding {
     /// Both directions.
     pub fn ends(&self) -> [EndStanding; 2] {
         [self.tx, self.rx]
+    }
+
+    /// What is known of one direction.
+    pub fn end(&self, direction: Direction) -> EndStanding {
+        match direction {
+            Direction::Tx => self.tx,
+            Direction::Rx => self.rx,
+        }
+    }
+
+    /// What it did one way in a direction.
+    pub fn one_way(&self, direction: Direction) -> Trial {
+        match direction {
+            Direction::Tx => self.one_way[0],
+            Direction::Rx => self.one_way[1],
+        }
+    }
+
+    /// The directions that it is accused of.
+    pub fn accused(&self) -> Vec<Direction> {
+        let accused = |way: &Direction| self.end(*way).standing == Standing::Accused;
+        [Direction::Tx, Direction::Rx]
+            .into_iter()
+            .filter(accused)
+            .collect()
+    }
+
+    /// Whether a direction that it is accused of is full by itself while the other is not: it only
+    /// suffers from that one.
+    pub fn is_echo(&self, direction: Direction) -> bool {
+        let accused = self.accused();
+        let is_low = |way: &Direction| self.one_way(*way) == Trial::Low;
+        accused.contains(&direction)
+            && self.one_way(direction) == Trial::Full
+            && accused.iter().any(is_low)
     }
 
     /// Whether a direction of it is accused.

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::isolate::{Ask, Decision, Setup, decisions};
 use crate::model::{
-    Doubt, EndStanding, NicId, NodeName, NodeStanding, Pair, Purpose, RailStanding, Standing,
+    Direction, Doubt, EndStanding, NicId, NodeName, NodeStanding, Pair, Purpose, RailStanding,
+    Standing,
 };
 
 /// A node that takes part.
@@ -52,10 +53,9 @@ pub fn next_round(
             let _ = wants.iter().any(|want| round.seat(*at, want));
         }
     }
+    round.doubts_from = round.probes.len();
     for doubt in doubts {
-        if round.has_room(most) {
-            round.seat_doubt(doubt);
-        }
+        round.seat_doubt(doubt, most);
     }
     round.probes
 }
@@ -67,24 +67,25 @@ enum Want {
     Confirm,
     /// Some of its NICs, the others idle.
     Some { nics: Vec<usize>, purpose: Purpose },
+    /// One of its NICs in one direction, the others idle.
+    OneWay { nic: usize, direction: Direction },
 }
 
 fn wants(node: &NodeStanding, setup: Setup) -> Vec<Want> {
     if node.nics.iter().any(needs_confirmation) {
         return vec![Want::Confirm];
     }
+    let some = |nics, purpose| Some(Want::Some { nics, purpose });
     let want = |decision| match decision {
-        Decision::Next(Ask::Alone(at)) => Some((vec![at], Purpose::Alone)),
-        Decision::Next(Ask::HostMemory(at)) => Some((vec![at], Purpose::HostMemory)),
-        Decision::Next(Ask::OneWay(at)) => Some((vec![at], Purpose::OneWay)),
-        Decision::Next(Ask::Wide(at)) => Some((vec![at], Purpose::Wide)),
-        Decision::Next(Ask::Siblings(nics)) => Some((nics, Purpose::Siblings)),
+        Decision::Next(Ask::Alone(at)) => some(vec![at], Purpose::Alone),
+        Decision::Next(Ask::HostMemory(at)) => some(vec![at], Purpose::HostMemory),
+        Decision::Next(Ask::OneWay(nic, direction)) => Some(Want::OneWay { nic, direction }),
+        Decision::Next(Ask::Wide(at)) => some(vec![at], Purpose::Wide),
+        Decision::Next(Ask::Siblings(nics)) => some(nics, Purpose::Siblings),
         Decision::Known(_) | Decision::CannotTell => None,
     };
     let next = decisions(node, setup).into_iter();
-    let next = next.filter_map(|(_, decision)| want(decision));
-    next.map(|(nics, purpose)| Want::Some { nics, purpose })
-        .collect()
+    next.filter_map(|(_, decision)| want(decision)).collect()
 }
 
 fn needs_confirmation(nic: &RailStanding) -> bool {
@@ -103,6 +104,10 @@ struct Round<'a> {
     places: BTreeMap<&'a NodeName, usize>,
     /// Nodes with a part in the round.
     used: HashSet<usize>,
+    /// Nodes that are in doubt of each other: all their pairs that are have one round.
+    met: HashSet<(usize, usize)>,
+    /// Where their probes begin among all.
+    doubts_from: usize,
     helpers: Helpers,
     probes: Probes,
 }
@@ -131,6 +136,8 @@ impl<'a> Round<'a> {
             can,
             places,
             used: HashSet::new(),
+            met: HashSet::new(),
+            doubts_from: 0,
             helpers,
             probes: Probes::new(),
         }
@@ -143,7 +150,10 @@ impl<'a> Round<'a> {
     fn seat(&mut self, at: usize, want: &Want) -> bool {
         match want {
             Want::Confirm => self.confirm(at),
-            Want::Some { nics, purpose } => self.some(at, nics, *purpose),
+            Want::Some { nics, purpose } => self.some(at, nics, *purpose, None),
+            Want::OneWay { nic, direction } => {
+                self.some(at, &[*nic], Purpose::OneWay, Some(*direction))
+            }
         }
     }
 
@@ -174,8 +184,14 @@ impl<'a> Round<'a> {
         true
     }
 
-    /// Some NICs of a node, each against one that is proved.
-    fn some(&mut self, at: usize, nics: &[usize], purpose: Purpose) -> bool {
+    /// Some NICs of a node, each against one that is proved, in one direction or both.
+    fn some(
+        &mut self,
+        at: usize,
+        nics: &[usize],
+        purpose: Purpose,
+        way: Option<Direction>,
+    ) -> bool {
         let node = self.players[at].node;
         let partners = self.partners(at, nics);
         if partners.len() < nics.len() {
@@ -185,32 +201,22 @@ impl<'a> Round<'a> {
         for (nic, (helper, other)) in partners {
             self.used.insert(helper);
             let (mine, theirs) = (&node.nics[nic], &self.players[helper].node.nics[other]);
-            match purpose {
-                Purpose::OneWay => self.one_way(mine, theirs, purpose),
-                _ => self.both_ways(mine, theirs, purpose),
+            match way {
+                Some(Direction::Tx) => self.one_way(mine, theirs, purpose),
+                Some(Direction::Rx) => self.one_way(theirs, mine, purpose),
+                None => self.both_ways(mine, theirs, purpose),
             }
         }
         true
     }
 
     fn both_ways(&mut self, mine: &RailStanding, theirs: &RailStanding, purpose: Purpose) {
-        let rail = mine.rail;
-        let pair = |from: &NicId, to: &NicId| Pair {
-            from: from.clone(),
-            to: to.clone(),
-            rail,
-        };
-        self.probes.push((pair(&mine.nic, &theirs.nic), purpose));
-        self.probes.push((pair(&theirs.nic, &mine.nic), purpose));
+        self.one_way(mine, theirs, purpose);
+        self.one_way(theirs, mine, purpose);
     }
 
-    /// The direction that is accused; sending where both are.
-    fn one_way(&mut self, mine: &RailStanding, theirs: &RailStanding, purpose: Purpose) {
-        let (from, to) = match mine.standing.tx.standing {
-            Standing::Accused => (mine, theirs),
-            _ => (theirs, mine),
-        };
-        let (from, to, rail) = (from.nic.clone(), to.nic.clone(), mine.rail);
+    fn one_way(&mut self, from: &RailStanding, to: &RailStanding, purpose: Purpose) {
+        let (from, to, rail) = (from.nic.clone(), to.nic.clone(), from.rail);
         self.probes.push((Pair { from, to, rail }, purpose));
     }
 
@@ -319,32 +325,45 @@ impl<'a> Round<'a> {
     }
 
     /// A pair once more, its reverse beside it where the run loads both directions.
-    fn seat_doubt(&mut self, doubt: &Doubt) {
+    fn seat_doubt(&mut self, doubt: &Doubt, most: usize) {
         let Some(purpose) = again(doubt) else { return };
         let place = |nic: &NicId| self.places.get(&nic.node).copied();
         let (Some(from), Some(to)) = (place(&doubt.pair.from), place(&doubt.pair.to)) else {
             return;
         };
-        let is_free = |at: &usize| !self.used.contains(at) && self.players[*at].is_there;
+        let is_free = |at: usize| !self.used.contains(&at) && self.players[at].is_there;
+        let is_met = self.met.contains(&(from.min(to), from.max(to)));
         let known = |at: usize, nic: &NicId| {
             let mut nics = self.players[at].node.nics.iter();
             nics.any(|mine| mine.nic == *nic && !mine.is_unknown())
         };
         // A NIC that nothing is known of is confirmed or given up by itself.
         let measured = known(from, &doubt.pair.from) && known(to, &doubt.pair.to);
-        if !is_free(&from) || !is_free(&to) || !measured {
+        let has_seats = is_free(from) && is_free(to) && self.has_room(most);
+        if !measured || !(is_met || has_seats) {
             return;
         }
         self.used.extend([from, to]);
+        self.met.insert((from.min(to), from.max(to)));
         let Pair { from, to, rail } = doubt.pair.clone();
         let back = Pair {
             from: to,
             to: from,
             rail,
         };
-        self.probes.push((doubt.pair.clone(), purpose));
+        self.put(doubt.pair.clone(), purpose);
         if self.setup.both_ways && purpose == Purpose::Again && (self.can)(&back.from, &back.to) {
-            self.probes.push((back, Purpose::Load));
+            self.put(back, Purpose::Load);
+        }
+    }
+
+    /// A probe of two nodes in doubt of each other, once: what is asked for goes before what loads.
+    fn put(&mut self, pair: Pair, purpose: Purpose) {
+        let mut placed = self.probes[self.doubts_from..].iter_mut();
+        match placed.find(|(other, _)| *other == pair) {
+            Some((_, before)) if *before == Purpose::Load => *before = purpose,
+            Some(_) => {}
+            None => self.probes.push((pair, purpose)),
         }
     }
 }

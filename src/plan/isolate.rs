@@ -3,7 +3,7 @@
 //! A NIC that is low while everything around it is loaded is measured alone, from host memory, one way,
 //! and with more queue pairs; one that is full alone is measured with the NICs that share its root port.
 
-use crate::model::{NodeStanding, Rail, Trial};
+use crate::model::{Direction, NodeStanding, Rail, Trial};
 
 /// What the run's probes are like, and with it which comparisons there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum Ask {
     /// The same, from and to host memory.
     HostMemory(usize),
     /// The same, one direction.
-    OneWay(usize),
+    OneWay(usize, Direction),
     /// The same with more queue pairs and larger messages.
     Wide(usize),
     /// Those that share a root port, together.
@@ -125,30 +125,28 @@ fn decide(node: &NodeStanding, at: usize, setup: Setup) -> Decision {
 
 fn low_alone(node: &NodeStanding, at: usize, setup: Setup) -> Decision {
     let nic = &node.nics[at].standing;
-    let steps = [
-        (
-            setup.gpu_memory,
-            nic.host_memory,
-            Ask::HostMemory(at),
-            Culprit::GpuPath,
-        ),
-        (
-            setup.both_ways,
-            nic.one_way,
-            Ask::OneWay(at),
-            Culprit::BothDirections,
-        ),
-        (true, nic.wide, Ask::Wide(at), Culprit::OneQueuePair),
-    ];
-    for (is_asked, trial, ask, culprit) in steps {
-        match trial {
-            _ if !is_asked => {}
-            trial if trial.is_open() => return Decision::Next(ask),
-            Trial::Full => return Decision::Known(culprit),
+    if setup.gpu_memory {
+        match nic.host_memory {
+            trial if trial.is_open() => return Decision::Next(Ask::HostMemory(at)),
+            Trial::Full => return Decision::Known(Culprit::GpuPath),
             _ => {}
         }
     }
-    Decision::Known(Culprit::Nic)
+    if setup.both_ways {
+        let accused = nic.accused();
+        let open = accused.iter().find(|way| nic.one_way(**way).is_open());
+        if let Some(way) = open {
+            return Decision::Next(Ask::OneWay(at, *way));
+        }
+        if accused.iter().all(|way| nic.one_way(*way) == Trial::Full) {
+            return Decision::Known(Culprit::BothDirections);
+        }
+    }
+    match nic.wide {
+        trial if trial.is_open() => Decision::Next(Ask::Wide(at)),
+        Trial::Full => Decision::Known(Culprit::OneQueuePair),
+        _ => Decision::Known(Culprit::Nic),
+    }
 }
 
 fn full_alone(node: &NodeStanding, at: usize) -> Decision {
@@ -180,4 +178,144 @@ fn siblings(node: &NodeStanding, at: usize) -> Vec<usize> {
         nic.root_port.as_ref() == Some(root) && !nic.is_unknown()
     };
     (0..node.nics.len()).filter(below).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{EndStanding, NicId, NicStanding, PciAddress, RailStanding, Standing};
+
+    const BOTH: Setup = Setup {
+        gpu_memory: true,
+        both_ways: true,
+    };
+
+    fn end(standing: Standing) -> EndStanding {
+        EndStanding {
+            standing,
+            confirmations: 1,
+        }
+    }
+
+    fn accused() -> NicStanding {
+        NicStanding {
+            tx: end(Standing::Accused),
+            rx: end(Standing::Accused),
+            ..NicStanding::default()
+        }
+    }
+
+    fn good() -> NicStanding {
+        NicStanding {
+            tx: end(Standing::Good),
+            rx: end(Standing::Good),
+            ..NicStanding::default()
+        }
+    }
+
+    /// A node whose n-th NIC is below the n-th root port.
+    fn node(nics: Vec<(NicStanding, &str)>) -> NodeStanding {
+        let nic = |(rail, (standing, root)): (usize, (NicStanding, &str))| RailStanding {
+            rail: Rail(rail as u16),
+            nic: NicId {
+                node: "n".into(),
+                device: format!("mlx5_{rail}"),
+                port: 1,
+            },
+            root_port: Some(PciAddress(root.to_owned())),
+            numa: Some(rail as u32 / 2),
+            standing,
+        };
+        NodeStanding {
+            node: "n".into(),
+            nics: nics.into_iter().enumerate().map(nic).collect(),
+        }
+    }
+
+    #[test]
+    fn what_stays_low_is_taken_apart_step_by_step() {
+        let mut nic = accused();
+        let decide = |nic: NicStanding| {
+            let node = node(vec![(nic, "a"), (good(), "b"), (good(), "c")]);
+            decisions(&node, BOTH).remove(0).1
+        };
+        let next = |ask| Decision::Next(ask);
+        assert_eq!(decide(nic), next(Ask::Alone(0)));
+        nic.alone = Trial::Low;
+        assert_eq!(decide(nic), next(Ask::HostMemory(0)));
+        nic.host_memory = Trial::Full;
+        assert_eq!(decide(nic), Decision::Known(Culprit::GpuPath));
+        nic.host_memory = Trial::Low;
+        assert_eq!(decide(nic), next(Ask::OneWay(0, Direction::Tx)));
+        nic.one_way[0] = Trial::Full;
+        assert_eq!(decide(nic), next(Ask::OneWay(0, Direction::Rx)));
+        nic.one_way[1] = Trial::Full;
+        assert_eq!(decide(nic), Decision::Known(Culprit::BothDirections));
+        nic.one_way[1] = Trial::Low;
+        assert_eq!(decide(nic), next(Ask::Wide(0)));
+        nic.wide = Trial::Full;
+        assert_eq!(decide(nic), Decision::Known(Culprit::OneQueuePair));
+        nic.wide = Trial::Low;
+        assert_eq!(decide(nic), Decision::Known(Culprit::Nic));
+        // Its sending is full by itself: it suffers from what it receives.
+        assert!(nic.is_echo(Direction::Tx) && !nic.is_echo(Direction::Rx));
+    }
+
+    #[test]
+    fn what_is_full_alone_is_looked_at_with_its_siblings() {
+        let full = NicStanding {
+            alone: Trial::Full,
+            ..accused()
+        };
+        let decide = |node: &NodeStanding| decisions(node, BOTH).remove(0).1;
+        let pair = |siblings| {
+            let nic = NicStanding { siblings, ..full };
+            node(vec![(nic, "a"), (full, "a"), (good(), "b"), (good(), "c")])
+        };
+        let open = decide(&pair(Trial::Open));
+        assert_eq!(open, Decision::Next(Ask::Siblings(vec![0, 1])));
+        let shared = Culprit::Shared(vec![Rail(0), Rail(1)]);
+        assert_eq!(decide(&pair(Trial::Low)), Decision::Known(shared));
+        assert_eq!(
+            decide(&pair(Trial::Full)),
+            Decision::Known(Culprit::UnderLoad)
+        );
+        // All of a node share it: together is what they were when they were low.
+        let all = node(vec![(full, "a"), (full, "a")]);
+        let shared = Culprit::Shared(vec![Rail(0), Rail(1)]);
+        assert_eq!(decide(&all), Decision::Known(shared));
+        let apart = node(vec![(full, "a"), (full, "b")]);
+        assert_eq!(decide(&apart), Decision::Known(Culprit::Node));
+    }
+
+    #[test]
+    fn two_stand_for_most_of_a_node() {
+        let roots = ["a", "b", "c", "d"];
+        let all = node(roots.map(|root| (accused(), root)).to_vec());
+        let asked: Vec<_> = decisions(&all, BOTH);
+        let alone = |at| (at, Decision::Next(Ask::Alone(at)));
+        // Of different NUMA nodes.
+        assert_eq!(asked, [alone(0), alone(2)]);
+        let full = NicStanding {
+            alone: Trial::Full,
+            ..accused()
+        };
+        let two = [full, accused(), full, accused()];
+        let told = decisions(&node(two.into_iter().zip(roots).collect()), BOTH);
+        assert!(
+            told.iter()
+                .all(|(_, told)| *told == Decision::Known(Culprit::Node))
+        );
+        assert_eq!(told.len(), 4);
+    }
+
+    #[test]
+    fn what_could_not_be_tried_twice_is_not_told() {
+        let failed = NicStanding {
+            alone: Trial::Failed(2),
+            ..accused()
+        };
+        let told = decisions(&node(vec![(failed, "a"), (good(), "b")]), BOTH);
+        assert_eq!(told, [(0, Decision::CannotTell)]);
+    }
 }

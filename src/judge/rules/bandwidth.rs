@@ -45,7 +45,7 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
         )
     };
     let accused = context.localised.accused.iter();
-    let accused = accused.filter(|(end, _)| own(end));
+    let accused = accused.filter(|(end, _)| own(end) && !culprit::is_echo(&context.standings, end));
     accused
         .map(|(end, lows)| finding(context, end, lows))
         .collect()
@@ -80,6 +80,9 @@ fn finding(context: &Context<'_>, end: &End, lows: &[&Observation<'_>]) -> Findi
     let mut says = sentence(context, end, lows, best);
     let decision = context.culprits.get(&end.nic);
     if let Some(more) = culprit::sentence(context.observed, end, decision) {
+        says = format!("{says} {more}");
+    }
+    if let Some(more) = culprit::echo(context.observed, &context.standings, end) {
         says = format!("{says} {more}");
     }
     let expected = best.expected.value().copied();
@@ -159,7 +162,15 @@ fn partners_elsewhere(
         let best = others.max_by(|a, b| a.share().total_cmp(&b.share()))?;
         (best.share() >= context.expect.degraded_below).then(|| evidence(best))
     };
-    lows.iter().filter_map(elsewhere).take(SHOWN).collect()
+    let mut proof: Vec<Evidence> = Vec::new();
+    for evidence in lows.iter().filter_map(elsewhere) {
+        // One good measurement may prove two partners.
+        if !proof.contains(&evidence) {
+            proof.push(evidence);
+        }
+    }
+    proof.truncate(SHOWN);
+    proof
 }
 
 fn other(direction: Direction) -> Direction {

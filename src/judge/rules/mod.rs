@@ -30,7 +30,7 @@ use super::culprit::conditions;
 use super::{Localised, NodeView, Observation, Observed, Standings};
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
-    CannotTell, Evidence, Expect, Finding, NicId, NodeName, Rule, Severity, Subject,
+    CannotTell, Direction, Evidence, Expect, Finding, NicId, NodeName, Rule, Severity, Subject,
 };
 use crate::plan::Decision;
 
@@ -220,6 +220,16 @@ fn evidence(seen: &Observation<'_>) -> Evidence {
             conditions(seen.purpose()).map_or(String::new(), |under| format!(", {under}"))
         ),
     }
+}
+
+/// Whether a pair was measured a single time.
+fn once(context: &Context<'_>, seen: &Observation<'_>) -> bool {
+    let same = context
+        .observed
+        .of_end(seen.ends[0], Direction::Tx)
+        .into_iter();
+    let same = same.filter(|other| other.ends == seen.ends);
+    same.map(|other| other.samples).sum::<usize>() < 2
 }
 
 /// What sets a probe apart from the run's others.

@@ -1,6 +1,6 @@
 //! Two NICs that are good with others and slow with each other.
 
-use super::{About, Context, evidence, measured, one_queue_pair, plain, whole};
+use super::{About, Context, evidence, measured, once, one_queue_pair, plain, whole};
 use crate::model::{Finding, Rule, Severity, Subject};
 
 pub(super) const ABOUT: About = About {
@@ -20,13 +20,20 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
             seen.ratio,
             whole(seen)
         );
+        let (severity, says) = match once(context, seen) {
+            true => {
+                let says = format!("{says} It was measured once only, which may be chance.");
+                (Severity::NotJudged, says)
+            }
+            false => (Severity::Fault, says),
+        };
         let subject = Subject::Pair(seen.pair.clone());
         let remedy =
             "Run again: if it stays, look at the switches and inter-switch links between the two.";
         measured(
             plain(
                 Rule::SlowPath,
-                Severity::Fault,
+                severity,
                 subject,
                 says,
                 vec![evidence(seen)],
