@@ -60,7 +60,7 @@ impl<'a> NodeView<'a> {
         let ports = devices.iter().flat_map(|device| {
             let id = |port: &Port| NicId {
                 node: name.clone(),
-                device: device.name.clone(),
+                device: device.name.as_str().into(),
                 port: port.number,
             };
             device.ports.iter().filter(active).map(id)
@@ -137,7 +137,7 @@ impl<'a> NicView<'a> {
     pub fn subject(&self, direction: Option<Direction>) -> Subject {
         match self.rail {
             Some(rail) => Subject::Nic(self.id.clone(), rail, direction),
-            None => Subject::Device(self.id.node.clone(), self.id.device.clone()),
+            None => Subject::Device(self.id.node.clone(), self.id.device.to_string()),
         }
     }
 

@@ -85,7 +85,7 @@ fn find(rule: &RailRule, rail: usize, node: &NodeName, facts: &NodeFacts) -> Fac
         (Some((device, port)), true) => {
             let nic = NicId {
                 node: node.clone(),
-                device: device.name.clone(),
+                device: device.name.as_str().into(),
                 port: port.number,
             };
             Fact::known(nic, format!("the {wanted}"))
@@ -167,7 +167,7 @@ mod tests {
         resolve_rails(rule, &[("n1".into(), &facts)])
             .into_iter()
             .map(|rail| match rail.nic {
-                Fact::Known { value, .. } => Ok(value.device),
+                Fact::Known { value, .. } => Ok(value.device.to_string()),
                 Fact::Unknown { why } => Err(why),
             })
             .collect()
