@@ -15,17 +15,17 @@ use crate::plan::{
 };
 
 /// Rounds to play, and pairs that belong to none.
-pub(super) struct Plan {
+pub struct Plan {
     /// In the order of the schedule, none of them empty.
-    pub(super) rounds: Vec<PlannedRound>,
+    pub rounds: Vec<PlannedRound>,
     /// Pairs without a route, or with a NIC in use, with the reason.
-    pub(super) skipped: Vec<(Pair, String)>,
+    pub skipped: Vec<(Pair, String)>,
 }
 
 type Rails = HashMap<NodeName, Vec<(Rail, NicId)>>;
 
 /// Matches the NICs of all nodes that are there to rails.
-pub(super) fn rail_nics(ledger: &Ledger, settings: &RunSettings) -> Vec<RailNic> {
+pub fn rail_nics(ledger: &Ledger, settings: &RunSettings) -> Vec<RailNic> {
     let surveyed: Vec<(NodeName, &NodeFacts)> = ledger
         .nodes()
         .filter(|(_, node)| matches!(node.state, NodeState::Connected { .. }))
@@ -38,7 +38,7 @@ pub(super) fn rail_nics(ledger: &Ledger, settings: &RunSettings) -> Vec<RailNic>
 }
 
 /// The pairs of the run's pattern that were not tried yet, in the rounds that the seed gives.
-pub(super) fn rounds(ledger: &Ledger, nics: &[RailNic], settings: &RunSettings) -> Plan {
+pub fn rounds(ledger: &Ledger, nics: &[RailNic], settings: &RunSettings) -> Plan {
     let mut rails = Rails::new();
     for entry in nics {
         if let Some(nic) = entry.nic.value() {
@@ -158,7 +158,7 @@ fn pairs_of(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
 }
 
 /// What is to be measured next, where the pattern leaves something in doubt.
-pub(super) fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
+pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
     let Standings { mut nodes, doubts } = standings(ledger);
     let usable = Usable::of(ledger);
     for node in &mut nodes {
