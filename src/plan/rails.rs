@@ -178,7 +178,7 @@ mod tests {
             .into_iter()
             .map(|rail| match rail.nic {
                 Fact::Known { value, .. } => Ok(value.device.to_string()),
-                Fact::Unknown { why } => Err(why),
+                Fact::Unknown { why } => Err(why.to_string()),
             })
             .collect()
     }
