@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Write};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -125,6 +125,7 @@ pub fn measure(scenario: &Scenario, seed: u64) {
         conducting.as_secs_f64(),
         recording.as_secs_f64()
     );
+    std::io::stdout().flush().unwrap();
     let me = std::env::current_exe().unwrap();
     let books = Command::new(me).arg("--books-of").arg(&record).status();
     assert!(books.unwrap().success());
