@@ -97,7 +97,7 @@ pub fn accused(schedule: Fixed, scenario: &Scenario, spec: &ProbeSpec, seed: u64
 fn pair(from: &NodeName, to: &NodeName, rail: u16) -> Pair {
     let nic = |node: &NodeName| NicId {
         node: node.clone(),
-        device: Scenario::device(rail),
+        device: Scenario::device(rail).into(),
         port: 1,
     };
     Pair {

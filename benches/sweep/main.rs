@@ -17,6 +17,7 @@ mod truth;
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -336,6 +337,7 @@ struct Arguments {
     runs: Option<u64>,
     nodes: Option<u16>,
     cost_of: Option<u16>,
+    books_of: Option<PathBuf>,
     cost_only: bool,
 }
 
@@ -353,6 +355,10 @@ fn arguments() -> Arguments {
         runs: number("--runs"),
         nodes: small("--nodes"),
         cost_of: small("--cost-of"),
+        books_of: all
+            .iter()
+            .position(|argument| argument == "--books-of")
+            .map(|at| PathBuf::from(&all[at + 1])),
         cost_only: has("--cost-only"),
     }
 }
@@ -362,6 +368,9 @@ fn main() {
     if let Some(nodes) = arguments.cost_of {
         let case = cases(nodes, false).pop().unwrap();
         return cost::measure(&case.scenario(1), 1);
+    }
+    if let Some(record) = arguments.books_of {
+        return cost::books(&record);
     }
     let sizes = match (arguments.nodes, arguments.quick) {
         (Some(nodes), _) => vec![nodes],

@@ -22,7 +22,7 @@ pub(super) fn members(
     let carrier = carrier(cluster, operator, progress)?;
     let member = |node: &crate::config::NodeConfig| Member {
         target: Target {
-            node: node.name.0.clone(),
+            node: node.name.to_string(),
             host: node.address.clone(),
             port: node.port,
             user: node.user.clone(),

@@ -16,7 +16,7 @@ pub(super) fn check(file: &Path) -> Result<u8, Failure> {
     let names: Vec<String> = cluster
         .nodes
         .iter()
-        .map(|node| node.name.0.clone())
+        .map(|node| node.name.to_string())
         .collect();
     let nodes = if names.len() == 1 { "node" } else { "nodes" };
     let groups = match cluster.settings(0).sweep.groups.len() {

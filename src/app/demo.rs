@@ -58,16 +58,14 @@ fn conduct(
 ) -> Result<Ledger, Failure> {
     let stop = start::stop_on_signal()?;
     let fleet = SimulatedFleet::new(scenario, &settings.nodes, settings.seed);
-    let mut ledger = Ledger::default();
     let mut emit = |event: Event| -> Result<(), RecordError> {
         if let Some(record) = &mut record {
             record.append(&event)?;
         }
-        ledger.apply(&event);
         Ok(())
     };
     let work = |error: &dyn std::error::Error| Failure::work(Failure::chain(error));
-    Conductor::new(fleet, settings, Limits::default(), &stop, &mut emit)
+    let ledger = Conductor::new(fleet, settings, Limits::default(), &stop, &mut emit)
         .run()
         .map_err(|error| work(&error))?;
     if let Some(record) = record {

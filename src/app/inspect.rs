@@ -42,5 +42,5 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<u8, Failure> {
 /// What the node is called in findings.
 fn name(facts: &NodeFacts) -> NodeName {
     let own = facts.hostname.value().cloned();
-    NodeName(own.unwrap_or_else(|| "this node".to_owned()))
+    NodeName::from(own.unwrap_or_else(|| "this node".to_owned()))
 }

@@ -108,29 +108,27 @@ fn say_where(ledger: &Ledger, record: &Path) {
     eprintln!("{}{more}", kept(record));
 }
 
-/// Runs the cluster from where it is. Every event is on disk before the ledger, or anybody, sees it.
+/// Runs the cluster from where it is. Every event is on disk before anybody sees it.
 fn conduct(
     cluster: &Cluster,
     settings: RunSettings,
-    mut ledger: Ledger,
+    so_far: Ledger,
     record: &mut Writer,
 ) -> Result<Ledger, Failure> {
     let payload = start::payload(cluster)?;
     let mut progress = Progress::new(settings.nodes.len());
-    progress.recall(&ledger);
+    progress.recall(&so_far);
     let members = carriers::members(cluster, &config::operator(), progress.bar())?;
     let stop = start::stop_on_signal()?;
     start::raise_descriptor_limit();
     let fleet = CarrierFleet::start(members, &payload)
         .map_err(|error| Failure::work(format!("cannot start a thread for each node: {error}")))?;
-    let so_far = ledger.clone();
     let mut emit = |event: Event| -> Result<(), RecordError> {
-        let record = record.append(&event)?;
-        ledger.apply(&record.event);
-        progress.show(&record.event);
+        record.append(&event)?;
+        progress.show(&event);
         Ok(())
     };
-    Conductor::new(fleet, settings, Limits::default(), &stop, &mut emit)
+    let ledger = Conductor::new(fleet, settings, Limits::default(), &stop, &mut emit)
         .after(so_far)
         .run()
         .map_err(|error| Failure::work(Failure::chain(&error)))?;

@@ -112,7 +112,7 @@ const REFRESH: Duration = Duration::from_secs(10);
 fn this_node() -> NodeName {
     let name = nix::unistd::gethostname().ok();
     let name = name.and_then(|name| name.into_string().ok());
-    NodeName(name.unwrap_or_else(|| "localhost".to_owned()))
+    NodeName::from(name.unwrap_or_else(|| "localhost".to_owned()))
 }
 
 /// Whether the time came; not where somebody stops the wait.

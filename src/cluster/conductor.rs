@@ -135,15 +135,16 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         self
     }
 
-    /// Runs to the end: the pairs of the pattern, then whatever is left in doubt.
+    /// Runs to the end: the pairs of the pattern, then whatever is left in doubt. Gives the books of the
+    /// run, which are what its events add up to.
     ///
     /// # Errors
     /// [`ConductError::Emit`] with the first error of `emit`. Whatever happens to nodes is no error
     /// but an event.
-    pub fn run(mut self) -> Step<E> {
+    pub fn run(mut self) -> Result<Ledger, ConductError<E>> {
         let result = self.lead();
         self.fleet.close();
-        result
+        result.map(|()| self.ledger)
     }
 
     fn lead(&mut self) -> Step<E> {

@@ -22,4 +22,5 @@ mod watch_tests;
 pub use conductor::{ConductError, Conductor, Limits};
 pub use fleet::{Fleet, FromNode};
 pub use link::{CarrierFleet, Member};
+pub use planning::{Plan, follow_up, rail_nics, rounds};
 pub use watch::{Onlooker, watch};

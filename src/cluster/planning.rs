@@ -10,22 +10,22 @@ use crate::model::{
     RailNic, Role, Route, RunSettings, SweepSettings, is_left_alone,
 };
 use crate::plan::{
-    Meeting, NoRoute, PlannedRound, Player, Probes, Schedule, in_use, leaves, named_rounds,
-    next_round, resolve_rails, route,
+    Meeting, NoRoute, PlannedRound, Player, Probes, Schedule, carries_traffic, in_use, leaves,
+    named_rounds, next_round, resolve_rails, route,
 };
 
 /// Rounds to play, and pairs that belong to none.
-pub(super) struct Plan {
+pub struct Plan {
     /// In the order of the schedule, none of them empty.
-    pub(super) rounds: Vec<PlannedRound>,
+    pub rounds: Vec<PlannedRound>,
     /// Pairs without a route, or with a NIC in use, with the reason.
-    pub(super) skipped: Vec<(Pair, String)>,
+    pub skipped: Vec<(Pair, String)>,
 }
 
 type Rails = HashMap<NodeName, Vec<(Rail, NicId)>>;
 
 /// Matches the NICs of all nodes that are there to rails.
-pub(super) fn rail_nics(ledger: &Ledger, settings: &RunSettings) -> Vec<RailNic> {
+pub fn rail_nics(ledger: &Ledger, settings: &RunSettings) -> Vec<RailNic> {
     let surveyed: Vec<(NodeName, &NodeFacts)> = ledger
         .nodes()
         .filter(|(_, node)| matches!(node.state, NodeState::Connected { .. }))
@@ -38,7 +38,7 @@ pub(super) fn rail_nics(ledger: &Ledger, settings: &RunSettings) -> Vec<RailNic>
 }
 
 /// The pairs of the run's pattern that were not tried yet, in the rounds that the seed gives.
-pub(super) fn rounds(ledger: &Ledger, nics: &[RailNic], settings: &RunSettings) -> Plan {
+pub fn rounds(ledger: &Ledger, nics: &[RailNic], settings: &RunSettings) -> Plan {
     let mut rails = Rails::new();
     for entry in nics {
         if let Some(nic) = entry.nic.value() {
@@ -158,7 +158,7 @@ fn pairs_of(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
 }
 
 /// What is to be measured next, where the pattern leaves something in doubt.
-pub(super) fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
+pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
     let Standings { mut nodes, doubts } = standings(ledger);
     let usable = Usable::of(ledger);
     for node in &mut nodes {
@@ -212,13 +212,17 @@ impl<'a> Usable<'a> {
         let force = ledger.settings().is_some_and(|settings| settings.force);
         let nics = ledger.rail_nics().filter_map(|(_, _, nic)| nic.value());
         let declined = declined(ledger);
+        let nodes: HashMap<&NodeName, &NodeFacts> = ledger
+            .nodes()
+            .filter_map(|(name, node)| Some((name, node.facts.as_ref()?)))
+            .collect();
         let looked_up = nics.filter_map(|nic| {
-            let facts = ledger.get_node(&nic.node)?.facts.as_ref()?;
+            let facts = *nodes.get(&nic.node)?;
             let declined = declined.get(nic).map(|why| (*why).to_owned());
             let why = (!force)
                 .then(|| declined.or_else(|| in_use(facts, nic)))
                 .flatten();
-            Some((nic, (port(ledger, nic)?, why)))
+            Some((nic, (port_of(facts, nic)?, why)))
         });
         Self {
             ports: looked_up.collect(),
@@ -235,7 +239,7 @@ impl<'a> Usable<'a> {
         let Some((port, in_use)) = self.ports.get(nic) else {
             return Some(format!("{nic}: its port was not surveyed"));
         };
-        in_use.clone().or_else(|| match route(port, port) {
+        in_use.clone().or_else(|| match carries_traffic(port) {
             Err(NoRoute::PortNotActive { state, .. }) => Some(format!("its port is {state}")),
             _ => None,
         })
@@ -285,8 +289,13 @@ pub(super) fn route_of(ledger: &Ledger, pair: &Pair) -> Result<Route, String> {
 }
 
 fn port<'a>(ledger: &'a Ledger, nic: &NicId) -> Option<&'a Port> {
-    let ports = &ledger.device(nic)?.ports;
-    ports.iter().find(|port| port.number == nic.port)
+    port_of(ledger.get_node(&nic.node)?.facts.as_ref()?, nic)
+}
+
+fn port_of<'a>(facts: &'a NodeFacts, nic: &NicId) -> Option<&'a Port> {
+    let mut devices = facts.rdma.value()?.iter();
+    let device = devices.find(|device| device.name == nic.device.as_str())?;
+    device.ports.iter().find(|port| port.number == nic.port)
 }
 
 /// A port that is down is named, not each of the pairs that miss it: they all miss it for one reason.

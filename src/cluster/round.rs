@@ -414,7 +414,7 @@ fn prepare(seat: &Seat, role: Role, spec: &ProbeSpec, force: bool) -> ToAgent {
     };
     let nic = nic(seat, role);
     let port = LocalPort {
-        device: nic.device.clone(),
+        device: nic.device.to_string(),
         port: nic.port,
         gid_index: address.gid_index,
     };

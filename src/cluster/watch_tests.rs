@@ -165,7 +165,7 @@ fn run(kinds: &[Kind], ticks: u32) -> (Ledger, Vec<(usize, ToAgent)>) {
         silence: Duration::from_secs(30),
     };
     let nodes: Vec<NodeName> = (1..=kinds.len())
-        .map(|n| NodeName(format!("node{n:02}")))
+        .map(|n| NodeName::from(format!("node{n:02}")))
         .collect();
     let mut eyes = Eyes {
         ledger: Ledger::default(),

@@ -162,7 +162,8 @@ impl Cluster {
         if let Some((nodes, meant)) = self.missing(&wanted) {
             return Err(SelectError::NotListed { nodes, meant });
         }
-        self.nodes.retain(|node| wanted.contains(&node.name.0));
+        self.nodes
+            .retain(|node| wanted.contains(node.name.0.as_str()));
         Ok(self)
     }
 
@@ -175,7 +176,8 @@ impl Cluster {
         if let Some((nodes, meant)) = self.missing(&unwanted) {
             return Err(SelectError::NotInRun { nodes, meant });
         }
-        self.nodes.retain(|node| !unwanted.contains(&node.name.0));
+        self.nodes
+            .retain(|node| !unwanted.contains(node.name.0.as_str()));
         match self.nodes.is_empty() {
             true => Err(SelectError::Nobody),
             false => Ok(self),

@@ -42,7 +42,7 @@ pub fn check_pattern(pattern: &Pattern, nodes: &[NodeName]) -> Result<(), Patter
     let there = |node: &NodeName| match nodes.contains(node) {
         true => Ok(()),
         false => Err(PatternError::NotThere {
-            node: node.0.clone(),
+            node: node.to_string(),
             meant: nearest_node(&node.0, nodes.iter().map(|node| node.0.as_str()))
                 .map(str::to_owned),
         }),

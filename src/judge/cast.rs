@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::expected::line_rate;
-use crate::ledger::Ledger;
-use crate::model::{Fact, Gbps, LinkLayer, NicId, NodeName, Rail};
+use super::expected::line_rate_on;
+use crate::ledger::{Ledger, Probe};
+use crate::model::{Fact, Gbps, LinkLayer, NicId, NodeFacts, NodeName, Rail};
 
 /// A NIC that was probed, or plays a rail.
 #[derive(Debug)]
@@ -28,48 +28,86 @@ pub struct Part<'a> {
 pub struct Cast<'a> {
     /// The NICs, by number.
     pub parts: Vec<Part<'a>>,
-    numbers: HashMap<&'a NicId, usize>,
-    nodes: HashMap<&'a NodeName, usize>,
+    /// By the ledger's number of a NIC.
+    planned: Vec<Option<usize>>,
+    /// Those that the ledger has no number of.
+    others: HashMap<&'a NicId, usize>,
+    nodes: HashMap<&'a NodeName, (usize, Option<&'a NodeFacts>)>,
+    ledger: Option<&'a Ledger>,
 }
 
 impl<'a> Cast<'a> {
     /// The NICs of a run: those that play a rail, then any that was probed and does not any more.
     pub(super) fn of(ledger: &'a Ledger) -> Self {
-        let mut cast = Self::default();
+        let mut cast = Self {
+            ledger: Some(ledger),
+            planned: vec![None; ledger.numbered()],
+            ..Self::default()
+        };
         for (rail, _, nic) in ledger.rail_nics() {
-            if let Some(nic) = nic.value() {
-                cast.add(ledger, nic, rail);
+            let Some(nic) = nic.value() else { continue };
+            match ledger.number(nic) {
+                Some(number) => cast.add_planned(ledger, number, nic, rail),
+                None => cast.add_other(ledger, nic, rail),
             }
         }
         for probe in ledger.probes() {
             let pair = &probe.planned.pair;
-            cast.add(ledger, &pair.from, pair.rail);
-            cast.add(ledger, &pair.to, pair.rail);
+            for (number, nic) in probe.ends.into_iter().zip([&pair.from, &pair.to]) {
+                cast.add_planned(ledger, number, nic, pair.rail);
+            }
         }
         cast
     }
 
+    fn add_planned(&mut self, ledger: &'a Ledger, number: usize, nic: &'a NicId, rail: Rail) {
+        if self.planned[number].is_none() {
+            self.planned[number] = Some(self.parts.len());
+            self.add(ledger, nic, rail);
+        }
+    }
+
+    fn add_other(&mut self, ledger: &'a Ledger, nic: &'a NicId, rail: Rail) {
+        if let Entry::Vacant(vacant) = self.others.entry(nic) {
+            vacant.insert(self.parts.len());
+            self.add(ledger, nic, rail);
+        }
+    }
+
     fn add(&mut self, ledger: &'a Ledger, nic: &'a NicId, rail: Rail) {
-        let Entry::Vacant(vacant) = self.numbers.entry(nic) else {
-            return;
-        };
-        vacant.insert(self.parts.len());
         let next = self.nodes.len();
-        let node = *self.nodes.entry(&nic.node).or_insert(next);
-        let device = ledger.device(nic);
+        let node = self.nodes.entry(&nic.node);
+        let new = || {
+            (
+                next,
+                ledger.get_node(&nic.node).and_then(|n| n.facts.as_ref()),
+            )
+        };
+        let (node, facts) = *node.or_insert_with(new);
+        let devices = facts.and_then(|facts| facts.rdma.value());
+        let device = devices.and_then(|all| all.iter().find(|d| d.name == nic.device.as_str()));
         let port = device.and_then(|d| d.ports.iter().find(|port| port.number == nic.port));
         self.parts.push(Part {
             nic,
             rail,
             node,
-            line: line_rate(ledger, nic),
+            line: line_rate_on(ledger, nic, device.zip(port)),
             layer: port.and_then(|port| port.link_layer.value().copied()),
         });
     }
 
     /// The number of a NIC.
     pub fn number(&self, nic: &NicId) -> Option<usize> {
-        self.numbers.get(nic).copied()
+        match self.ledger?.number(nic) {
+            Some(number) => self.planned[number],
+            None => self.others.get(nic).copied(),
+        }
+    }
+
+    /// The numbers of a probe's NICs: every one that was planned for has one.
+    pub fn ends(&self, probe: &Probe) -> Option<[usize; 2]> {
+        let [from, to] = probe.ends;
+        Some([*self.planned.get(from)?, *self.planned.get(to)?]).and_then(|[a, b]| Some([a?, b?]))
     }
 
     /// How many nodes they are of.

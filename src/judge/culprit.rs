@@ -47,11 +47,7 @@ pub(super) fn isolated<'o, 'a>(observed: &'o Observed<'a>, end: &End) -> Vec<&'o
     let Some(number) = observed.cast.number(&end.nic) else {
         return Vec::new();
     };
-    let mine = observed
-        .isolating
-        .iter()
-        .filter(|seen| seen.end(end.direction) == number);
-    let mut mine: Vec<_> = mine.collect();
+    let mut mine: Vec<_> = observed.isolating_of_end(number, end.direction).collect();
     mine.sort_by_key(|seen| (seen.round(), seen.purpose()));
     mine
 }

@@ -96,10 +96,19 @@ fn port<'a>(ledger: &'a Ledger, nic: &NicId) -> Option<&'a Port> {
 
 /// The rate of a NIC's link: as the operator states it, else as the port says.
 pub(super) fn line_rate(ledger: &Ledger, nic: &NicId) -> Fact<Gbps> {
+    line_rate_on(ledger, nic, ledger.device(nic).zip(port(ledger, nic)))
+}
+
+/// The same, of a port that was looked up before.
+pub(super) fn line_rate_on(
+    ledger: &Ledger,
+    nic: &NicId,
+    found: Option<(&RdmaDevice, &Port)>,
+) -> Fact<Gbps> {
     let stated = ledger.settings().and_then(|s| s.expect.line_rate);
-    match (ledger.device(nic), port(ledger, nic)) {
-        (Some(device), Some(port)) => line_rate_of(nic, device, port, stated),
-        _ => stated_or(stated, || Fact::unknown(format!("{nic} was not surveyed"))),
+    match found {
+        Some((device, port)) => line_rate_of(nic, device, port, stated),
+        None => stated_or(stated, || Fact::unknown(format!("{nic} was not surveyed"))),
     }
 }
 

@@ -82,6 +82,8 @@ pub struct Observed<'a> {
     pub isolating: Vec<Observation<'a>>,
     /// The places of the usual observations in the order of their receivers.
     by_receiver: Vec<usize>,
+    /// Those of the isolating ones.
+    isolating_by_receiver: Vec<usize>,
 }
 
 impl<'a> Observed<'a> {
@@ -97,40 +99,65 @@ impl<'a> Observed<'a> {
 
     /// The usual observations of a NIC in a direction.
     pub fn of_end(&self, number: usize, direction: Direction) -> Vec<&Observation<'a>> {
-        match direction {
-            Direction::Tx => {
-                let from = self.usual.partition_point(|seen| seen.ends[0] < number);
-                let mine = self.usual[from..].iter();
-                mine.take_while(|seen| seen.ends[0] == number).collect()
-            }
-            Direction::Rx => {
-                let receiver = |at: &usize| self.usual[*at].ends[1];
-                let from = self.by_receiver.partition_point(|at| receiver(at) < number);
-                let mine = self.by_receiver[from..].iter();
-                let mine = mine.take_while(|at| receiver(at) == number);
-                mine.map(|at| &self.usual[*at]).collect()
-            }
+        of_end(&self.usual, &self.by_receiver, number, direction)
+    }
+
+    /// The isolating observations of a NIC in a direction.
+    pub fn isolating_of_end(
+        &self,
+        number: usize,
+        direction: Direction,
+    ) -> impl Iterator<Item = &Observation<'a>> {
+        let by_receiver = &self.isolating_by_receiver;
+        of_end(&self.isolating, by_receiver, number, direction).into_iter()
+    }
+}
+
+/// Those of an end, of observations in the order of their senders.
+fn of_end<'o, 'a>(
+    all: &'o [Observation<'a>],
+    by_receiver: &[usize],
+    number: usize,
+    direction: Direction,
+) -> Vec<&'o Observation<'a>> {
+    match direction {
+        Direction::Tx => {
+            let from = all.partition_point(|seen| seen.ends[0] < number);
+            let mine = all[from..].iter();
+            mine.take_while(|seen| seen.ends[0] == number).collect()
+        }
+        Direction::Rx => {
+            let receiver = |at: &usize| all[*at].ends[1];
+            let from = by_receiver.partition_point(|at| receiver(at) < number);
+            let mine = by_receiver[from..].iter();
+            let mine = mine.take_while(|at| receiver(at) == number);
+            mine.map(|at| &all[*at]).collect()
         }
     }
+}
+
+/// The places of observations in the order of their receivers.
+fn by_receiver(all: &[Observation<'_>]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..all.len()).collect();
+    places.sort_by_key(|at| all[*at].ends[1]);
+    places
 }
 
 /// Everything measured.
 pub fn observe(ledger: &Ledger) -> Observed<'_> {
     let cast = Cast::of(ledger);
-    let mut all = by_round(ledger, &cast);
-    all.sort_unstable_by_key(|seen| (seen.ends, seen.probe.round));
+    let all = by_round(ledger, &cast);
     let unit = Unit::of(&all);
     let (isolating, mut usual): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|seen| seen.purpose().isolates());
     load(&cast, &mut usual);
     let reference = reference(&cast, &usual, unit);
-    let mut by_receiver: Vec<usize> = (0..usual.len()).collect();
-    by_receiver.sort_by_key(|at| usual[*at].ends[1]);
     let mut observed = Observed {
+        by_receiver: by_receiver(&usual),
+        isolating_by_receiver: by_receiver(&isolating),
         cast,
         usual,
         isolating,
-        by_receiver,
     };
     for seen in observed.usual.iter_mut().chain(&mut observed.isolating) {
         reference.compare(seen, unit);
@@ -138,32 +165,31 @@ pub fn observe(ledger: &Ledger) -> Observed<'_> {
     observed
 }
 
-/// The best of each pair in each round.
+/// The best of each pair in each round, in the order of rail, sender, receiver and round.
 fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
-    let mut places: HashMap<(u32, [usize; 2]), usize> = HashMap::new();
+    let probes = ledger.probes();
+    let measured = probes.filter_map(|probe| Some((probe, probe.rate()?, cast.ends(probe)?)));
+    let mut measured: Vec<(&Probe, Gbps, [usize; 2])> = measured.collect();
+    // Stable: of equal rates the first counts.
+    measured.sort_by_key(|(probe, _, ends)| (*ends, probe.round));
     let mut expectations = HashMap::new();
-    let mut all: Vec<Observation<'a>> = Vec::new();
-    for probe in ledger.probes() {
-        let pair = &probe.planned.pair;
-        let (Some(rate), Some(from), Some(to)) =
-            (probe.rate(), cast.number(&pair.from), cast.number(&pair.to))
-        else {
-            continue;
-        };
-        let place = *places.entry((probe.round, [from, to])).or_insert(all.len());
-        if let Some(seen) = all.get_mut(place) {
+    let mut all: Vec<Observation<'a>> = Vec::with_capacity(measured.len());
+    for (probe, rate, ends) in measured {
+        if let Some(seen) = all.last_mut()
+            && (seen.ends, seen.probe.round) == (ends, probe.round)
+        {
             seen.samples += 1;
             if rate > seen.rate {
                 (seen.rate, seen.probe) = (rate, probe);
             }
             continue;
         }
-        let key = payload_key(cast, [from, to], probe);
+        let key = payload_key(cast, ends, probe);
         let expected = expectations.entry(key);
-        let expected = expected.or_insert_with(|| Arc::new(expected_of(cast, [from, to], probe)));
+        let expected = expected.or_insert_with(|| Arc::new(expected_of(cast, ends, probe)));
         all.push(Observation {
-            pair,
-            ends: [from, to],
+            pair: &probe.planned.pair,
+            ends,
             probe,
             samples: 1,
             rate,

@@ -1,6 +1,6 @@
 //! How every NIC of a run stands: what an adaptive sweep decides by what to measure next.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::localise::is_low;
 use super::observe::{Observation, Observed};
@@ -98,14 +98,9 @@ fn rounds(ledger: &Ledger, observed: &Observed<'_>) -> Rounds {
         if probe.outcome.is_none() || !(purpose.isolates() || purpose == Purpose::Confirm) {
             continue;
         }
-        for nic in [&probe.planned.pair.from, &probe.planned.pair.to] {
-            if let Some(number) = observed.cast.number(nic) {
-                rounds
-                    .of
-                    .entry((number, purpose))
-                    .or_default()
-                    .insert(probe.round);
-            }
+        for number in observed.cast.ends(probe).into_iter().flatten() {
+            let rounds = rounds.of.entry((number, purpose));
+            rounds.or_default().insert(probe.round);
         }
     }
     rounds
@@ -141,10 +136,10 @@ struct Verdicts<'a> {
 impl Verdicts<'_> {
     /// What the isolating probes of a NIC say of it in these directions.
     fn trial(&self, number: usize, purpose: Purpose, tries: u8, ways: &[Direction]) -> Trial {
-        let mine = self.observed.isolating.iter().filter(|seen| {
-            let is_mine = |way: &Direction| seen.end(*way) == number;
-            seen.purpose() == purpose && ways.iter().any(is_mine)
-        });
+        let mine = ways
+            .iter()
+            .flat_map(|way| self.observed.isolating_of_end(number, *way));
+        let mine = mine.filter(|seen| seen.purpose() == purpose);
         let lows: Vec<bool> = mine.map(|seen| self.is_low(seen)).collect();
         match lows.iter().any(|low| *low) {
             _ if lows.is_empty() => Trial::Failed(tries),
@@ -159,28 +154,42 @@ impl Verdicts<'_> {
 }
 
 fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<NodeStanding> {
-    let mut nodes: BTreeMap<&NodeName, NodeStanding> = BTreeMap::new();
+    let mut places: HashMap<&NodeName, usize> = HashMap::new();
+    let mut nodes: Vec<NodeStanding> = Vec::new();
     for (rail, node, nic) in ledger.rail_nics() {
         let Some(nic) = nic.value() else { continue };
-        let facts = ledger.get_node(node).and_then(|node| node.facts.as_ref());
-        let (root_port, numa) = facts.map_or((None, None), |facts| place(facts, nic));
         let number = observed.cast.number(nic);
         let standing = number.map_or(NicStanding::default(), |number| nics[number]);
-        let new = || NodeStanding {
-            node: node.clone(),
-            nics: Vec::new(),
-        };
-        let entry = nodes.entry(node).or_insert_with(new);
-        let nic = nic.clone();
-        entry.nics.push(RailStanding {
+        let at = *places.entry(node).or_insert(nodes.len());
+        if at == nodes.len() {
+            nodes.push(NodeStanding {
+                node: node.clone(),
+                nics: Vec::new(),
+            });
+        }
+        nodes[at].nics.push(RailStanding {
             rail,
-            nic,
-            root_port,
-            numa,
+            nic: nic.clone(),
+            root_port: None,
+            numa: None,
             standing,
         });
     }
-    nodes.into_values().collect()
+    nodes.sort_by(|a, b| a.node.cmp(&b.node));
+    // Where its NICs sit matters of a node that is to be taken apart.
+    let is_accused = |nic: &RailStanding| nic.standing.is_accused();
+    let accused = nodes
+        .iter_mut()
+        .filter(|node| node.nics.iter().any(is_accused));
+    for node in accused {
+        let facts = ledger
+            .get_node(&node.node)
+            .and_then(|node| node.facts.as_ref());
+        for nic in &mut node.nics {
+            (nic.root_port, nic.numa) = facts.map_or((None, None), |facts| place(facts, &nic.nic));
+        }
+    }
+    nodes
 }
 
 /// The root port above a NIC, and its NUMA node.
@@ -222,8 +231,7 @@ fn doubts(
     measured.dedup();
     for probe in ledger.probes().filter(|probe| probe.outcome.is_some()) {
         let pair = &probe.planned.pair;
-        let numbers = [&pair.from, &pair.to].map(|nic| observed.cast.number(nic));
-        let [Some(from), Some(to)] = numbers else {
+        let Some([from, to]) = observed.cast.ends(probe) else {
             continue;
         };
         if probe.was_tried()
@@ -258,7 +266,7 @@ struct Tries<'a> {
 
 impl Tries<'_> {
     fn doubt(self, ends: [usize; 2], verdicts: &Verdicts<'_>) -> Option<Doubt> {
-        let wide = verdicts.observed.isolating.iter();
+        let wide = verdicts.observed.isolating_of_end(ends[0], Direction::Tx);
         let wide = wide.filter(|seen| seen.ends == ends && seen.purpose() == Purpose::Wide);
         let lows: Vec<bool> = wide.map(|seen| verdicts.is_low(seen)).collect();
         let wide = match (self.wide.len(), lows.as_slice()) {

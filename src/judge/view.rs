@@ -1,5 +1,7 @@
 //! A node as the rules see it that need no traffic: its facts, and the NICs that count.
 
+use std::collections::BTreeMap;
+
 use super::expected::line_rate_of;
 use crate::ledger::Ledger;
 use crate::model::{
@@ -35,11 +37,15 @@ impl<'a> NodeView<'a> {
     /// The surveyed nodes of a run, in the order of their names.
     pub fn of_run(ledger: &'a Ledger) -> Vec<Self> {
         let stated = ledger.settings().and_then(|s| s.expect.line_rate);
+        let mut rails: BTreeMap<&NodeName, Vec<(Rail, &NicId)>> = BTreeMap::new();
+        for (rail, node, nic) in ledger.rail_nics() {
+            if let Some(nic) = nic.value() {
+                rails.entry(node).or_default().push((rail, nic));
+            }
+        }
         let nics = |name: &NodeName, facts: &'a NodeFacts| {
-            let mine = ledger.rail_nics().filter(|(_, node, _)| *node == name);
-            let known = mine.filter_map(|(rail, _, nic)| Some((rail, nic.value()?)));
-            known
-                .filter_map(|(rail, nic)| NicView::new(nic.clone(), Some(rail), facts, stated))
+            let mine = rails.get(name).into_iter().flatten();
+            mine.filter_map(|(rail, nic)| NicView::new((*nic).clone(), Some(*rail), facts, stated))
                 .collect()
         };
         let view = |(name, node): (&'a NodeName, &'a crate::ledger::Node)| {
@@ -60,7 +66,7 @@ impl<'a> NodeView<'a> {
         let ports = devices.iter().flat_map(|device| {
             let id = |port: &Port| NicId {
                 node: name.clone(),
-                device: device.name.clone(),
+                device: device.name.as_str().into(),
                 port: port.number,
             };
             device.ports.iter().filter(active).map(id)
@@ -137,7 +143,7 @@ impl<'a> NicView<'a> {
     pub fn subject(&self, direction: Option<Direction>) -> Subject {
         match self.rail {
             Some(rail) => Subject::Nic(self.id.clone(), rail, direction),
-            None => Subject::Device(self.id.node.clone(), self.id.device.clone()),
+            None => Subject::Device(self.id.node.clone(), self.id.device.to_string()),
         }
     }
 

@@ -202,12 +202,11 @@ impl Ledger {
                 return why.to_owned();
             }
         }
-        let partners = self.rails.iter().filter(|((other, node), nic)| {
-            *other == rail && !nodes.contains(&node) && nic.value().is_some()
-        });
-        match partners.count() {
-            0 => format!("no other node has a NIC on {rail}"),
-            _ => format!("the run ended before this {what} was planned"),
+        let mine = self.rails.range((rail, NodeName::from(""))..);
+        let mut mine = mine.take_while(|((other, _), _)| *other == rail);
+        match mine.any(|((_, node), nic)| !nodes.contains(&node) && nic.value().is_some()) {
+            false => format!("no other node has a NIC on {rail}"),
+            true => format!("the run ended before this {what} was planned"),
         }
     }
 }

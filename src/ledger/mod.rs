@@ -7,15 +7,15 @@ mod rates;
 #[cfg(test)]
 pub mod testing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub use coverage::{Coverage, Covered, Gap};
 pub use pairs::{PairState, PairSummary, Probe};
 pub use rates::{NodeWatch, PortRates, Tally};
 
 use crate::model::{
-    Event, Fact, NicId, NodeFacts, NodeName, Pair, PlannedPair, Rail, RailNic, RdmaDevice, RunEnd,
-    RunSettings,
+    Event, Fact, Measurement, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Rail,
+    RailNic, RdmaDevice, RunEnd, RunSettings,
 };
 
 /// How far a node has come.
@@ -69,6 +69,9 @@ pub struct Ledger {
     settings: Option<RunSettings>,
     nodes: BTreeMap<NodeName, Node>,
     rails: BTreeMap<(Rail, NodeName), Fact<NicId>>,
+    /// Every NIC that was planned for, numbered: comparing names would be most of the work of whoever
+    /// looks at all probes.
+    numbers: HashMap<NicId, usize>,
     skipped: Vec<Skipped>,
     probes: BTreeMap<crate::model::ProbeId, Probe>,
     rounds: u32,
@@ -135,7 +138,7 @@ impl Ledger {
             }
             Event::ProbeEnded { probe, outcome } => {
                 if let Some(probe) = self.probes.get_mut(probe) {
-                    probe.outcome = Some(outcome.clone());
+                    probe.outcome = Some(kept(outcome));
                 }
             }
             Event::RunFinished { end } => self.end = Some(*end),
@@ -193,14 +196,29 @@ impl Ledger {
         self.next_round = self.next_round.max(round.saturating_add(1));
         for planned in pairs {
             self.next_probe = self.next_probe.max(planned.probe.0.saturating_add(1));
+            let mut planned = planned.clone();
+            let ends = [&mut planned.pair.from, &mut planned.pair.to].map(|nic| self.share(nic));
             let probe = Probe {
-                planned: planned.clone(),
+                planned,
+                ends,
                 round,
                 started: false,
                 outcome: None,
             };
-            self.probes.insert(planned.probe, probe);
+            self.probes.insert(probe.planned.probe, probe);
         }
+    }
+
+    /// The number of a NIC, whose names are then those that are known already: what is read from a
+    /// file has a copy of them in each event.
+    fn share(&mut self, nic: &mut NicId) -> usize {
+        if let Some((known, number)) = self.numbers.get_key_value(nic) {
+            *nic = known.clone();
+            return *number;
+        }
+        let number = self.numbers.len();
+        self.numbers.insert(nic.clone(), number);
+        number
     }
 
     /// What the run was asked to do; `None` before it began.
@@ -223,6 +241,16 @@ impl Ledger {
         self.rails
             .iter()
             .map(|((rail, node), nic)| (*rail, node, nic))
+    }
+
+    /// The number of a NIC, from 0 without gaps; `None` of one that no probe was planned for.
+    pub fn number(&self, nic: &NicId) -> Option<usize> {
+        self.numbers.get(nic).copied()
+    }
+
+    /// How many NICs have a number.
+    pub fn numbered(&self) -> usize {
+        self.numbers.len()
     }
 
     /// Probes in the order in which they were planned.
@@ -264,5 +292,26 @@ impl Ledger {
     pub fn device(&self, nic: &NicId) -> Option<&RdmaDevice> {
         let devices = self.nodes.get(&nic.node)?.facts.as_ref()?.rdma.value()?;
         devices.iter().find(|device| device.name == nic.device)
+    }
+}
+
+/// What the ledger keeps of an outcome: all but the windows of a transfer, of which nothing is asked
+/// once it has ended.
+fn kept(outcome: &Outcome) -> Outcome {
+    match outcome {
+        Outcome::Measured {
+            measurement,
+            verified,
+        } => Outcome::Measured {
+            measurement: Measurement {
+                windows: Vec::new(),
+                cpu: measurement.cpu.clone(),
+                counters: measurement.counters.clone(),
+                latency: measurement.latency.clone(),
+                ..*measurement
+            },
+            verified: verified.clone(),
+        },
+        other => other.clone(),
     }
 }

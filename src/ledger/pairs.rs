@@ -10,6 +10,8 @@ use crate::model::{Gbps, Measurement, NodeName, Outcome, Pair, PlannedPair, Prob
 pub struct Probe {
     /// Its number, pair and addresses.
     pub planned: PlannedPair,
+    /// The numbers of its sender and receiver ([`Ledger::number`]).
+    pub ends: [usize; 2],
     /// The round it belongs to.
     pub round: u32,
     /// Whether data began to move.

@@ -148,7 +148,9 @@ impl<'a> PortRates<'a> {
 
     /// How often a quantity happened.
     pub fn tally(&self, quantity: Quantity) -> &Fact<Tally> {
-        const NOT_LISTED: &Fact<Tally> = &Fact::Unknown { why: String::new() };
+        const NOT_LISTED: &Fact<Tally> = &Fact::Unknown {
+            why: arcstr::literal!(""),
+        };
         let found = self.tallies.iter().find(|(listed, _)| *listed == quantity);
         found.map_or(NOT_LISTED, |(_, tally)| tally)
     }

@@ -12,7 +12,7 @@ pub fn events(
     rate: &dyn Fn(usize, usize, u16) -> Option<f64>,
 ) -> Vec<Event> {
     let names: Vec<NodeName> = (1..=nodes)
-        .map(|n| NodeName(format!("node{n:02}")))
+        .map(|n| NodeName::from(format!("node{n:02}")))
         .collect();
     let mut events = vec![started(&names, rails)];
     for node in &names {
@@ -27,7 +27,7 @@ pub fn events(
     }
     let nic = |node: &NodeName, rail: u16| NicId {
         node: node.clone(),
-        device: format!("mlx5_{rail}"),
+        device: format!("mlx5_{rail}").into(),
         port: 1,
     };
     let all = || {

@@ -1,8 +1,11 @@
 //! A fact: known with its source, or unknown with the reason. Never a silent default.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::{LazyLock, Mutex};
 
-use serde::{Deserialize, Serialize};
+use arcstr::{ArcStr, literal};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Something that was looked for on a node.
 ///
@@ -15,19 +18,20 @@ pub enum Fact<T> {
         /// What was seen.
         value: T,
         /// Where: a file, a system call, a library call.
-        from: String,
+        #[serde(deserialize_with = "shared")]
+        from: ArcStr,
     },
     /// It could not be told.
     Unknown {
         /// Why not, as an operator would want to read it.
-        #[serde(rename = "unknown")]
-        why: String,
+        #[serde(rename = "unknown", deserialize_with = "shared")]
+        why: ArcStr,
     },
 }
 
 impl<T> Fact<T> {
     /// A fact seen at `from`.
-    pub fn known(value: T, from: impl Into<String>) -> Self {
+    pub fn known(value: T, from: impl Into<ArcStr>) -> Self {
         Self::Known {
             value,
             from: from.into(),
@@ -35,7 +39,7 @@ impl<T> Fact<T> {
     }
 
     /// A fact that could not be told.
-    pub fn unknown(why: impl Into<String>) -> Self {
+    pub fn unknown(why: impl Into<ArcStr>) -> Self {
         Self::Unknown { why: why.into() }
     }
 
@@ -65,7 +69,7 @@ impl<T> Fact<T> {
 
     /// Whether it was looked for at all.
     pub fn was_asked(&self) -> bool {
-        self.why_unknown() != Some(NOT_ASKED)
+        self.why_unknown() != Some(NOT_ASKED.as_str())
     }
 
     /// The same fact, in other words; an unknown stays unknown with its reason.
@@ -81,7 +85,33 @@ impl<T> Fact<T> {
 }
 
 /// Why a fact is unknown that nobody looked for.
-const NOT_ASKED: &str = "the survey of this node did not look for it";
+const NOT_ASKED: ArcStr = literal!("the survey of this node did not look for it");
+
+/// Sources and reasons that were read. Thousands of nodes say the same of thousands of files: each text
+/// is kept once.
+static TEXTS: LazyLock<Mutex<HashSet<ArcStr>>> = LazyLock::new(Mutex::default);
+
+/// What nodes send must not fill the memory: so many texts are kept, of so many bytes.
+const MOST_TEXTS: usize = 1 << 16;
+const LONGEST_TEXT: usize = 256;
+
+/// A text as it is kept, or by itself where it is not.
+fn shared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ArcStr, D::Error> {
+    let text = ArcStr::deserialize(deserializer)?;
+    if text.len() > LONGEST_TEXT {
+        return Ok(text);
+    }
+    let Ok(mut texts) = TEXTS.lock() else {
+        return Ok(text);
+    };
+    if let Some(known) = texts.get(&text) {
+        return Ok(known.clone());
+    }
+    if texts.len() < MOST_TEXTS {
+        texts.insert(text.clone());
+    }
+    Ok(text)
+}
 
 impl<T> Default for Fact<T> {
     /// Unknown: what older records, and surveys that had no reason to look, have nothing on.

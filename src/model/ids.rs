@@ -2,16 +2,24 @@
 
 use std::fmt;
 
+use arcstr::ArcStr;
 use serde::{Deserialize, Serialize};
 
-/// A node as the operator calls it.
+/// A node as the operator calls it. Copies share the text: a run of thousands of nodes has hundreds of
+/// thousands of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct NodeName(pub String);
+pub struct NodeName(pub ArcStr);
 
 impl From<&str> for NodeName {
     fn from(name: &str) -> Self {
-        Self(name.to_owned())
+        Self(name.into())
+    }
+}
+
+impl From<String> for NodeName {
+    fn from(name: String) -> Self {
+        Self(name.into())
     }
 }
 
@@ -38,7 +46,7 @@ pub struct NicId {
     /// The node it sits in.
     pub node: NodeName,
     /// The RDMA device's name, as under /sys/class/infiniband.
-    pub device: String,
+    pub device: ArcStr,
     /// The port's number, from 1.
     pub port: u8,
 }

@@ -219,7 +219,7 @@ mod tests {
             rail: Rail(rail as u16),
             nic: NicId {
                 node: "n".into(),
-                device: format!("mlx5_{rail}"),
+                device: format!("mlx5_{rail}").into(),
                 port: 1,
             },
             root_port: Some(PciAddress(root.to_owned())),

@@ -19,5 +19,5 @@ pub use leaves::{Leaves, leaves};
 pub use patterns::{Meeting, named_rounds};
 pub use rails::resolve_rails;
 pub use rounds::{PlannedRound, all_pairs, pack, shuffled};
-pub use route::{NoRoute, route};
+pub use route::{NoRoute, carries_traffic, route};
 pub use schedule::Schedule;

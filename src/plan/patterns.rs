@@ -63,7 +63,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn nodes(n: usize) -> Vec<NodeName> {
-        (0..n).map(|i| NodeName(format!("n{i:02}"))).collect()
+        (0..n).map(|i| NodeName::from(format!("n{i:02}"))).collect()
     }
 
     fn rounds(pattern: &Pattern, nodes: &[NodeName]) -> Vec<Vec<Meeting>> {

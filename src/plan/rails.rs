@@ -19,8 +19,12 @@ pub fn resolve_rails(rule: &RailRule, nodes: &[(NodeName, &NodeFacts)]) -> Vec<R
     };
     let of_node = |(node, facts): &(NodeName, &NodeFacts)| {
         let node = node.clone();
+        let by_pci = match rule {
+            RailRule::Pci => by_pci(facts),
+            _ => Vec::new(),
+        };
         let nics = (0..rails)
-            .map(|rail| find(rule, rail, &node, facts))
+            .map(|rail| find(rule, rail, &node, facts, &by_pci))
             .collect::<Vec<_>>();
         nics.into_iter()
             .enumerate()
@@ -40,7 +44,13 @@ fn ports(facts: &NodeFacts) -> impl Iterator<Item = (&RdmaDevice, &Port)> {
         .flat_map(|device| device.ports.iter().map(move |port| (device, port)))
 }
 
-fn find(rule: &RailRule, rail: usize, node: &NodeName, facts: &NodeFacts) -> Fact<NicId> {
+fn find(
+    rule: &RailRule,
+    rail: usize,
+    node: &NodeName,
+    facts: &NodeFacts,
+    by_pci: &[(&RdmaDevice, &Port)],
+) -> Fact<NicId> {
     if let Some(why) = facts.rdma.why_unknown() {
         return Fact::unknown(format!("{node} has no RDMA device: {why}"));
     }
@@ -74,7 +84,7 @@ fn find(rule: &RailRule, rail: usize, node: &NodeName, facts: &NodeFacts) -> Fac
             )
         }
         RailRule::Pci => {
-            let nth = by_pci(facts).into_iter().nth(rail);
+            let nth = by_pci.get(rail).copied();
             (
                 format!("active RDMA port number {rail} in PCI order"),
                 nth.into_iter().collect(),
@@ -85,7 +95,7 @@ fn find(rule: &RailRule, rail: usize, node: &NodeName, facts: &NodeFacts) -> Fac
         (Some((device, port)), true) => {
             let nic = NicId {
                 node: node.clone(),
-                device: device.name.clone(),
+                device: device.name.as_str().into(),
                 port: port.number,
             };
             Fact::known(nic, format!("the {wanted}"))
@@ -111,7 +121,7 @@ fn by_pci(facts: &NodeFacts) -> Vec<(&RdmaDevice, &Port)> {
     let mut found: Vec<_> = ports(facts)
         .filter(|(device, port)| device.pci.value().is_some() && is_up(port))
         .collect();
-    found.sort_by_key(|(device, port)| (device.pci.value().map(pci_order), port.number));
+    found.sort_by_cached_key(|(device, port)| (device.pci.value().map(pci_order), port.number));
     found
 }
 
@@ -167,8 +177,8 @@ mod tests {
         resolve_rails(rule, &[("n1".into(), &facts)])
             .into_iter()
             .map(|rail| match rail.nic {
-                Fact::Known { value, .. } => Ok(value.device),
-                Fact::Unknown { why } => Err(why),
+                Fact::Known { value, .. } => Ok(value.device.to_string()),
+                Fact::Unknown { why } => Err(why.to_string()),
             })
             .collect()
     }

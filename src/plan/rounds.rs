@@ -72,13 +72,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn nodes(n: usize) -> Vec<NodeName> {
-        (0..n).map(|i| NodeName(format!("n{i:03}"))).collect()
+        (0..n).map(|i| NodeName::from(format!("n{i:03}"))).collect()
     }
 
     fn nic(node: &NodeName, rail: u16) -> NicId {
         NicId {
             node: node.clone(),
-            device: format!("mlx5_{rail}"),
+            device: format!("mlx5_{rail}").into(),
             port: 1,
         }
     }

@@ -73,6 +73,14 @@ pub fn route(from: &Port, to: &Port) -> Result<Route, NoRoute> {
         })
 }
 
+/// Whether a port carries traffic at all, as far as is known; unlike a route it takes no partner.
+///
+/// # Errors
+/// [`NoRoute::PortNotActive`].
+pub fn carries_traffic(port: &Port) -> Result<(), NoRoute> {
+    check_state(Role::Initiator, port)
+}
+
 fn whose(role: Role) -> &'static str {
     match role {
         Role::Initiator => "sender's",

@@ -155,7 +155,9 @@ mod tests {
         let mut numbers = 0..;
         let mut group = |size: &usize| {
             let numbers = numbers.by_ref().take(*size);
-            numbers.map(|n| NodeName(format!("n{n:04}"))).collect()
+            numbers
+                .map(|n| NodeName::from(format!("n{n:04}")))
+                .collect()
         };
         sizes.iter().map(&mut group).collect()
     }

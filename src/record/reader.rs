@@ -10,9 +10,9 @@ use crate::model::{Event, Record, RunEnd, SCHEMA};
 
 use super::RecordError;
 
-/// The most bytes of a line. The longest real one, the survey of a node, is bounded by the frame
-/// that it came in (4 MiB).
-pub(super) const MAX_LINE: usize = 8 << 20;
+/// The most bytes of a line. The longest real one is a round of thousands of nodes: 4096 with 8 rails,
+/// both directions, are 32768 probes of about 300 bytes each, more where names are long.
+pub(super) const MAX_LINE: usize = 64 << 20;
 
 /// A last line without its line break: its writer ended while writing it. It counts as not written.
 #[derive(Debug, Clone, PartialEq, Eq)]

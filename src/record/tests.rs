@@ -449,7 +449,7 @@ fn only_a_file_goes_on() {
 proptest! {
     #[test]
     fn what_nodes_are_called_comes_back(node in any::<String>(), why in any::<String>(), cut in 0usize..400) {
-        let events = [started(), Event::NodeLost { node: NodeName(node), why }];
+        let events = [started(), Event::NodeLost { node: NodeName::from(node), why }];
         let mut appender = Appender::new(Vec::new(), Path::new("run"));
         let written: Vec<Record> =
             events.iter().map(|event| appender.append(event, 5).unwrap()).collect();

@@ -233,7 +233,7 @@ mod tests {
         let mut all = events(9, 1, &|_, _, _| None);
         all.retain(|event| !matches!(event, Event::NodeConnected { .. }));
         for node in 1..=9 {
-            let node = NodeName(format!("node{node:02}"));
+            let node = NodeName::from(format!("node{node:02}"));
             let why = format!("refused by {node}");
             all.push(Event::NodeLost { node, why });
         }

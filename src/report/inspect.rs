@@ -148,7 +148,7 @@ impl Summary {
     ) -> &mut Self {
         match fact {
             Fact::Known { value, .. } => self.known.push(say(value)),
-            Fact::Unknown { why } => self.unknown.push((label, why.clone())),
+            Fact::Unknown { why } => self.unknown.push((label, why.to_string())),
         }
         self
     }

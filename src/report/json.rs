@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::judge::{Judgement, expected};
@@ -27,8 +27,26 @@ struct Report<'a> {
     coverage: Value,
     findings: Vec<Value>,
     cannot_tell: Vec<Value>,
-    nodes: Vec<Value>,
-    pairs: Vec<Value>,
+    nodes: Nodes<'a>,
+    pairs: Pairs<'a>,
+}
+
+/// Nodes and pairs are written one by one: all values of thousands of nodes would fill the memory.
+struct Nodes<'a>(&'a Ledger);
+
+impl Serialize for Nodes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.nodes().map(node))
+    }
+}
+
+struct Pairs<'a>(&'a Ledger);
+
+impl Serialize for Pairs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let pairs = self.0.pairs();
+        serializer.collect_seq(pairs.iter().map(|summary| pair(self.0, summary)))
+    }
 }
 
 /// Writes the report as one JSON document.
@@ -47,12 +65,8 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         coverage: coverage(judgement),
         findings: judgement.findings.iter().map(finding).collect(),
         cannot_tell: judgement.cannot_tell.iter().map(cannot_tell).collect(),
-        nodes: ledger.nodes().map(node).collect(),
-        pairs: ledger
-            .pairs()
-            .iter()
-            .map(|summary| pair(ledger, summary))
-            .collect(),
+        nodes: Nodes(ledger),
+        pairs: Pairs(ledger),
     };
     serde_json::to_writer_pretty(&mut *out, &report)?;
     out.write_all(b"\n")

@@ -1,15 +1,13 @@
 //! The report for a person: the verdict, what is wrong and how that is known, then the numbers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::findings::{cannot_tell, findings, paragraph};
-use crate::judge::{Judgement, Observation, observe};
-use crate::ledger::{Covered, Ledger, NodeState, PairState};
-use crate::model::{NodeName, Rail, RunEnd, Severity, Verdict, visible};
-
-/// Columns of a table of rates on a page; more receivers are summed up as the worst.
-const MAX_COLUMNS: usize = 8;
+use super::rates::rates;
+use crate::judge::Judgement;
+use crate::ledger::{Covered, Ledger, NodeState};
+use crate::model::{RunEnd, Severity, Verdict};
 
 /// The first line of a report on nodes that are not there.
 const SIMULATED: &str =
@@ -49,7 +47,7 @@ pub fn text(
     }
     headline(ledger, judgement, style, out)?;
     findings(&judgement.findings, style, out)?;
-    rails(ledger, out)?;
+    rates(ledger, out)?;
     coverage(ledger, judgement, style, out)?;
     cannot_tell(&judgement.cannot_tell, style, out)?;
     match ledger.settings() {
@@ -119,153 +117,6 @@ fn counted(of: Covered, count: usize) -> &'static str {
         (Covered::Ends, 1) => "NIC direction",
         (Covered::Ends, _) => "NIC directions",
     }
-}
-
-/// For each rail a table of rates, senders down, receivers across.
-fn rails(ledger: &Ledger, out: &mut dyn Write) -> io::Result<()> {
-    let observed = observe(ledger);
-    let mut by_rail: BTreeMap<Rail, Vec<&Observation<'_>>> = BTreeMap::new();
-    for seen in observed.best_of_pairs() {
-        by_rail.entry(seen.pair.rail).or_default().push(seen);
-    }
-    for (rail, seen) in by_rail {
-        writeln!(out)?;
-        let expected: BTreeSet<String> = seen
-            .iter()
-            .filter_map(|s| s.expected.value().map(ToString::to_string))
-            .collect();
-        let expected: Vec<String> = expected.into_iter().collect();
-        match expected.as_slice() {
-            [] => writeln!(
-                out,
-                "{rail} (expected rate unknown), row sends, column receives:"
-            )?,
-            [one] => writeln!(out, "{rail} (expected {one}), row sends, column receives:")?,
-            _ => writeln!(
-                out,
-                "{rail} (expected rates differ), row sends, column receives:"
-            )?,
-        }
-        table(&seen, &unmeasured(ledger, rail), out)?;
-    }
-    Ok(())
-}
-
-type Unmeasured<'a> = BTreeMap<(&'a NodeName, &'a NodeName), &'static str>;
-
-/// Pairs of a rail that were planned and have no rate.
-fn unmeasured(ledger: &Ledger, rail: Rail) -> Unmeasured<'_> {
-    let mut marks = BTreeMap::new();
-    for summary in ledger
-        .pairs()
-        .iter()
-        .filter(|summary| summary.pair.rail == rail)
-    {
-        let mark = match summary.state() {
-            PairState::Measured { .. } => continue,
-            PairState::Failed { .. } => "failed",
-            PairState::NotRun { .. } => "not run",
-        };
-        marks.insert((&summary.pair.from.node, &summary.pair.to.node), mark);
-    }
-    marks
-}
-
-fn table(
-    seen: &[&Observation<'_>],
-    unmeasured: &Unmeasured<'_>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let measured = seen
-        .iter()
-        .flat_map(|s| [&s.pair.from.node, &s.pair.to.node]);
-    let nodes: BTreeSet<&NodeName> = measured
-        .chain(unmeasured.keys().flat_map(|(from, to)| [*from, *to]))
-        .collect();
-    let cells: BTreeMap<_, _> = seen
-        .iter()
-        .map(|s| ((&s.pair.from.node, &s.pair.to.node), *s))
-        .collect();
-    if nodes.len() > MAX_COLUMNS {
-        return worst_of_each(&nodes, &cells, out);
-    }
-    let width = nodes
-        .iter()
-        .map(|node| node.0.chars().count())
-        .max()
-        .unwrap_or(0)
-        .max(9);
-    write!(out, "  {:width$}", "")?;
-    for to in &nodes {
-        write!(out, "  {:>width$}", visible(&to.0))?;
-    }
-    writeln!(out)?;
-    for from in &nodes {
-        write!(out, "  {:width$}", visible(&from.0))?;
-        for to in &nodes {
-            let cell = match cells.get(&(*from, *to)) {
-                Some(seen) => seen.rate.to_string(),
-                None if from == to => "·".to_owned(),
-                None => unmeasured
-                    .get(&(*from, *to))
-                    .copied()
-                    .unwrap_or("not run")
-                    .to_owned(),
-            };
-            write!(out, "  {cell:>width$}")?;
-        }
-        writeln!(out)?;
-    }
-    Ok(())
-}
-
-/// Where a table would not fit a page: for each node the best and worst it sends and receives.
-fn worst_of_each(
-    nodes: &BTreeSet<&NodeName>,
-    cells: &BTreeMap<(&NodeName, &NodeName), &Observation<'_>>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let width = nodes
-        .iter()
-        .map(|node| node.0.chars().count())
-        .max()
-        .unwrap_or(0)
-        .max(4);
-    writeln!(
-        out,
-        "  {:width$}  {:>23}  {:>23}",
-        "node", "sends, worst to best", "receives, worst to best"
-    )?;
-    let range = |rates: Vec<f64>| {
-        let worst = rates.iter().copied().reduce(f64::min)?;
-        let best = rates.iter().copied().reduce(f64::max)?;
-        Some(format!(
-            "{} – {}",
-            crate::model::Gbps(worst),
-            crate::model::Gbps(best)
-        ))
-    };
-    for node in nodes {
-        let sends = cells
-            .iter()
-            .filter(|((from, _), _)| from == node)
-            .map(|(_, s)| s.rate.0)
-            .collect();
-        let receives = cells
-            .iter()
-            .filter(|((_, to), _)| to == node)
-            .map(|(_, s)| s.rate.0)
-            .collect();
-        let text = |rates| range(rates).unwrap_or_else(|| "not measured".into());
-        writeln!(
-            out,
-            "  {:width$}  {:>23}  {:>23}",
-            visible(&node.0),
-            text(sends),
-            text(receives)
-        )?;
-    }
-    Ok(())
 }
 
 fn coverage(

@@ -333,11 +333,11 @@ fn notes(lines: &[Line<'_>]) -> Vec<String> {
             continue;
         };
         if let Fact::Unknown { why } = holders {
-            note("QPs", why.clone());
+            note("QPs", why.to_string());
         }
         for quantity in Quantity::ALL {
             match rates.tally(*quantity) {
-                Fact::Unknown { why } => note(label(*quantity), why.clone()),
+                Fact::Unknown { why } => note(label(*quantity), why.to_string()),
                 Fact::Known { value, .. } => {
                     for missing in &value.missing {
                         note(label(*quantity), missing.clone());

@@ -236,7 +236,7 @@ fn end(scenario: &Scenario, nic: Nic, direction: Direction) -> End {
         rail: Rail(nic.rail),
         nic: NicId {
             node: scenario.name(nic.node),
-            device: Scenario::device(nic.rail),
+            device: Scenario::device(nic.rail).into(),
             port: 1,
         },
         direction,

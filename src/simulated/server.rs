@@ -116,7 +116,7 @@ impl Servers {
     /// What no other node has.
     fn name(&self, facts: &mut NodeFacts, node: u16) {
         let name = self.scenario.name(node);
-        facts.hostname = known(name.0.clone());
+        facts.hostname = known(name.to_string());
         for (rail, device) in (0..).zip(devices(facts)) {
             let nic = Nic { node, rail };
             device.identity.node_desc = known(format!("{name} {}", device.name));

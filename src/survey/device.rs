@@ -108,7 +108,7 @@ fn below(
             return real.map_err(|error| error.to_string());
         }
         Some(Fact::Known { value, .. }) => value,
-        Some(Fact::Unknown { why }) => return Err(why.clone()),
+        Some(Fact::Unknown { why }) => return Err(why.to_string()),
     };
     let netdev = survey.root.path("sys/class/net").join(name);
     match survey.root.real(&netdev.join("device")) {

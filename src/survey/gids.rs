@@ -36,7 +36,7 @@ pub(super) fn table(
             Fact::Known { value, .. } => {
                 entries.push(entry(survey, port, link_layer, index, value));
             }
-            Fact::Unknown { why } => unread.push(why),
+            Fact::Unknown { why } => unread.push(why.to_string()),
         }
     }
     entries.sort_by_key(|entry| entry.index);

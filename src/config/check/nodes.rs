@@ -214,7 +214,7 @@ fn resolve(
         user: own
             .and_then(|own| own.user.clone())
             .or_else(|| login.user.clone())?,
-        name: NodeName(name),
+        name: NodeName::from(name),
     })
 }
 
@@ -235,7 +235,7 @@ fn refuse_shared_addresses(
         let Some(first) = seen.insert((&node.address, node.port), &node.name) else {
             continue;
         };
-        let own = [&node.name, first].map(|name| overrides.get(&name.0));
+        let own = [&node.name, first].map(|name| overrides.get(name.0.as_str()));
         let span = own.into_iter().flatten().next().map(|own| own.span.clone());
         let (name, address, port) = (&node.name, &node.address, node.port);
         checker

@@ -74,7 +74,7 @@ pub(super) fn distinct(
             groups.len() - 1
         });
         for node in clashes(text, here, &mut homes, problems) {
-            groups[at].nodes.push(NodeName(node.to_owned()));
+            groups[at].nodes.push(NodeName::from(node.to_owned()));
         }
     }
     if placed.iter().map(|here| here.nodes.len()).sum::<usize>() > MAX_NAMES {

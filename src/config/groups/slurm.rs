@@ -232,7 +232,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn cluster() -> Vec<NodeName> {
-        (1..=8).map(|n| NodeName(format!("n{n}"))).collect()
+        (1..=8).map(|n| NodeName::from(format!("n{n}"))).collect()
     }
 
     fn read(text: &str) -> Result<Vec<String>, String> {

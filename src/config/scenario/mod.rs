@@ -91,7 +91,7 @@ impl Scenario {
     /// The name of a node by its number, from 0.
     pub fn name(&self, number: u16) -> NodeName {
         let (number, digits) = (u32::from(number) + 1, self.digits());
-        NodeName(format!("node{number:0digits$}"))
+        NodeName::from(format!("node{number:0digits$}"))
     }
 
     /// The number of a node by its name, from 0; `None` where there is no such node.

@@ -32,7 +32,7 @@ pub(super) fn drivers(page: &mut Page<'_>, gpu: &GpuFacts) -> io::Result<()> {
             let unread = value.unread.iter().map(|why| ("unread", why.clone()));
             summary.unknown.extend(unread);
         }
-        Fact::Unknown { why } => summary.unknown.push(("NVML", why.clone())),
+        Fact::Unknown { why } => summary.unknown.push(("NVML", why.to_string())),
     }
     let known = summary.known.join(", ");
     page.field(

@@ -63,7 +63,7 @@ fn port(rates: &PortRates<'_>, holders: &Fact<QueuePairs>) -> Value {
                 }
             }
             Fact::Unknown { why } => {
-                unknown.insert(name, why.clone().into());
+                unknown.insert(name, why.as_str().into());
             }
         }
     }
@@ -71,7 +71,7 @@ fn port(rates: &PortRates<'_>, holders: &Fact<QueuePairs>) -> Value {
         all.get(&rates.layout.device).cloned().unwrap_or_default()
     };
     if let Fact::Unknown { why } = holders {
-        unknown.insert("queue_pairs".into(), why.clone().into());
+        unknown.insert("queue_pairs".into(), why.as_str().into());
     }
     json!({
         "device": rates.layout.device,

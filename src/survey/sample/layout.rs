@@ -208,7 +208,7 @@ fn set(port: &Port, set: Set) -> Option<&Fact<Counters>> {
 
 fn known(set: &Fact<Counters>) -> Option<(&Counters, &Path)> {
     match set {
-        Fact::Known { value, from } => Some((value, Path::new(from))),
+        Fact::Known { value, from } => Some((value, Path::new(from.as_str()))),
         Fact::Unknown { .. } => None,
     }
 }
@@ -245,7 +245,7 @@ fn not_counted(device: &RdmaDevice, port: &Port, candidates: &[Candidate]) -> St
     };
     let counters = match fact {
         Fact::Known { value, .. } => value,
-        Fact::Unknown { why } => return why.clone(),
+        Fact::Unknown { why } => return why.to_string(),
     };
     let unread = counters.unread.iter().find(|unread| {
         let named = |name: &String| candidates.iter().any(|c| c.name == name);

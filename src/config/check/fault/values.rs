@@ -33,7 +33,7 @@ impl Faults<'_, '_> {
         typed: Typed<String>,
     ) -> Option<NodeName> {
         let name = self.given(at, key, typed)?;
-        self.known(key, name.span, NodeName(name.value))
+        self.known(key, name.span, NodeName::from(name.value))
     }
 
     fn known(&mut self, key: &str, span: Option<Range<usize>>, name: NodeName) -> Option<NodeName> {
@@ -60,7 +60,8 @@ impl Faults<'_, '_> {
             let span = list.span();
             match hostlist::expand(list.get_ref()) {
                 Ok(names) => {
-                    let known = |name| self.known("nodes", Some(span.clone()), NodeName(name));
+                    let known =
+                        |name| self.known("nodes", Some(span.clone()), NodeName::from(name));
                     // One that is not there says enough of a list.
                     nodes.extend(names.into_iter().map_while(known));
                 }

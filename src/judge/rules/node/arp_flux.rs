@@ -99,7 +99,7 @@ fn in_flux<'a>(settings: impl Iterator<Item = &'a Fact<u8>>) -> Result<bool, Str
         match setting {
             Fact::Known { value: 0, .. } => return Ok(true),
             Fact::Known { .. } => {}
-            Fact::Unknown { why } => unknown = Some(why.clone()),
+            Fact::Unknown { why } => unknown = Some(why.to_string()),
         }
     }
     unknown.map_or(Ok(false), Err)

@@ -23,7 +23,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let efa = devices.filter(|device| device.driver.value().is_some_and(|name| name == "efa"));
     let names: Vec<_> = efa.map(|device| device.name.as_str()).collect();
     let seen = Evidence {
-        saw: why.clone(),
+        saw: why.to_string(),
         from: "the file system".into(),
     };
     said.findings.push(plain(

@@ -57,7 +57,7 @@ fn pairs(node: &NodeView<'_>) -> Vec<(String, String)> {
             let takes = move |other: &str| takes_along(&nic.id.device, other);
             let others = hardware().map(|device| &device.name);
             let others = others.filter(move |name| takes(name) && !plays(name));
-            others.map(|other| (nic.id.device.clone(), other.clone()))
+            others.map(|other| (nic.id.device.to_string(), other.clone()))
         })
         .take(MAX_PAIRS)
         .collect();

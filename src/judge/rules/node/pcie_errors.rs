@@ -119,7 +119,7 @@ fn serious(errors: &PcieErrors) -> Option<String> {
 }
 
 fn finding(node: &NodeView<'_>, function: &PciFunction, way: &Way<'_, '_>, what: &str) -> Finding {
-    let nics = way.nics.iter().map(|nic| nic.id.device.clone());
+    let nics = way.nics.iter().map(|nic| nic.id.device.to_string());
     let mut served: Vec<String> = nics.chain(way.gpus.iter().cloned()).collect();
     served.dedup();
     let subject: Subject = match (&way.nics[..], &way.gpus[..]) {

@@ -26,7 +26,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
         let tree = match &node.facts.pcie {
             Fact::Known { value, .. } => value,
             Fact::Unknown { why } => {
-                said.cannot_tell(Rule::PcieLink, nic.subject(None), why);
+                said.cannot_tell(Rule::PcieLink, nic.subject(None), why.as_str());
                 continue;
             }
         };

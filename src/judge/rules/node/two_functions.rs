@@ -138,7 +138,7 @@ fn finding(
     share: f64,
 ) -> Finding {
     let name = |nic: &&NicView<'_>| match nic.id.port {
-        1 => nic.id.device.clone(),
+        1 => nic.id.device.to_string(),
         port => format!("{} port {port}", nic.id.device),
     };
     let says = format!(

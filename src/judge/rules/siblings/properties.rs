@@ -292,7 +292,7 @@ fn driver(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
 /// What a rail's device is called; where its model differs, so may its name.
 fn device_name(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
     let seen = Seen {
-        value: nic.id.device.clone(),
+        value: nic.id.device.to_string(),
         from: "/sys/class/infiniband".to_owned(),
         among: String::new(),
     };
