@@ -1,10 +1,12 @@
 //! From what is known to what is wrong: expectations, localisation, findings, verdict. Pure and
 //! deterministic; the screen, the report and the exit code all ask here, so they cannot disagree.
 
+mod cabling;
 mod cast;
 mod cause;
 mod culprit;
 mod expected;
+mod fabric;
 mod gpudirect;
 mod localise;
 mod observe;

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::cabling::far;
+use super::fabric::{self, fabric};
 use super::localise::is_low;
 use super::observe::{Observation, Observed};
 use super::{Localised, localise, observe};
 use crate::ledger::Ledger;
 use crate::model::{
-    Direction, Doubt, EndStanding, NicId, NicStanding, NodeFacts, NodeName, NodeStanding, Pair,
-    PciAddress, Purpose, RailStanding, RunSettings, Standing, Trial,
+    Direction, Doubt, EndStanding, FabricStanding, NicId, NicStanding, NodeFacts, NodeName,
+    NodeStanding, Pair, PciAddress, Purpose, RailStanding, RunSettings, Standing, Stray, Trial,
 };
 
 /// How a run stands.
@@ -18,6 +20,10 @@ pub struct Standings {
     pub nodes: Vec<NodeStanding>,
     /// Pairs whose last word is not spoken, though neither end is accused; by rail, sender and receiver.
     pub doubts: Vec<Doubt>,
+    /// NICs whose cable is looked for, by rail and name.
+    pub strays: Vec<Stray>,
+    /// The ways between leaf groups, where the run measures them.
+    pub fabric: FabricStanding,
 }
 
 /// How a run stands as far as it has come.
@@ -27,10 +33,16 @@ pub fn standings(ledger: &Ledger) -> Standings {
     };
     let observed = observe(ledger);
     let localised = localise(&observed, settings);
-    stand(ledger, &observed, &localised, settings)
+    let between = fabric(&observed, &localised, settings);
+    let far = far(ledger, settings);
+    Standings {
+        strays: far.into_iter().map(|far| far.stray).collect(),
+        fabric: fabric::standing(ledger, &between, settings),
+        ..stand(ledger, &observed, &localised, settings)
+    }
 }
 
-/// The same, of what was localised before.
+/// How NICs and pairs stand, of what was localised before.
 pub(super) fn stand(
     ledger: &Ledger,
     observed: &Observed<'_>,
@@ -58,6 +70,7 @@ pub(super) fn stand(
     Standings {
         nodes: nodes(ledger, observed, &nics),
         doubts: doubts(ledger, observed, localised, &verdicts),
+        ..Standings::default()
     }
 }
 
@@ -228,7 +241,7 @@ fn doubts(
         };
         if probe.was_tried()
             && measured.binary_search(&[from, to]).is_err()
-            && !probe.planned.purpose.isolates()
+            && probe.planned.purpose.is_usual()
         {
             rounds.entry((from, to)).or_default().pair = Some(pair);
         }

@@ -83,6 +83,8 @@ struct Who<'a> {
     nic: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leaf_group: Option<&'a str>,
     port: Option<u8>,
     rail: Option<Rail>,
     direction: Option<Direction>,
@@ -119,6 +121,12 @@ impl<'a> From<&'a Subject> for Who<'a> {
             },
             Subject::Rail(rail) => Self {
                 rail: Some(*rail),
+                ..nobody
+            },
+            Subject::LeafGroup(group, rail, direction) => Self {
+                leaf_group: Some(group),
+                rail: Some(*rail),
+                direction: Some(*direction),
                 ..nobody
             },
             Subject::Device(node, device) => Self {

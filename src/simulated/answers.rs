@@ -2,7 +2,7 @@
 
 use crate::config::Scenario;
 use crate::model::{
-    CpuUse, Endpoint, Fact, Gbps, Gid, Measurement, ProbeId, ProbeSpec, ProbeStage,
+    CpuUse, Endpoint, Fact, Gbps, Gid, Latency, Measurement, ProbeId, ProbeSpec, ProbeStage,
     QueuePairAddress, RemoteMemory, TransferEnd, Verification,
 };
 use crate::wire::{FromAgent, PROTOCOL};
@@ -62,7 +62,7 @@ pub(super) fn endpoint(port: PortIs, spec: &ProbeSpec, probe: ProbeId) -> Endpoi
 }
 
 /// What the initiator of such a transfer would report.
-pub(super) fn measurement(rate: Gbps, mtu: u32, spec: &ProbeSpec) -> Measurement {
+pub(super) fn measurement(rate: Gbps, latency: Latency, mtu: u32, spec: &ProbeSpec) -> Measurement {
     let elapsed_us = u64::from(spec.duration_ms.saturating_sub(WARM_UP_MS).max(1)) * 1000;
     let in_us = |us: u64| (rate.0 * 125.0 * us as f64) as u64;
     let bytes = in_us(elapsed_us);
@@ -80,7 +80,7 @@ pub(super) fn measurement(rate: Gbps, mtu: u32, spec: &ProbeSpec) -> Measurement
         },
         mtu,
         counters: Fact::known(Vec::new(), "the scenario"),
-        latency: Fact::unknown("latency is not simulated"),
+        latency: Fact::known(latency, "the scenario"),
         end: TransferEnd::TimeUp,
     }
 }

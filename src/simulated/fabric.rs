@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::load::{Flow, Leaf, Load, Nic};
 use super::mix::{Mix, Why};
 use crate::config::{Ecmp, Fault, Scenario, Uplink};
+use crate::model::{Completion, Latency};
 
 /// From one NIC to another over one leaf switch and back, in nanoseconds.
 const ONE_LEAF_NS: f64 = 2000.0;
@@ -15,6 +16,9 @@ const SPINE_NS: f64 = 1400.0;
 
 /// How far a latency scatters, as a share of it.
 const LATENCY_NOISE: f64 = 0.01;
+
+/// Small writes that a latency is told of.
+const SAMPLES: u32 = 1000;
 
 /// Where the cables lead.
 #[derive(Debug)]
@@ -26,13 +30,6 @@ pub(super) struct Fabric {
     /// NICs whose cable is in the switch of another rail.
     cables: HashMap<Nic, u16>,
     uplinks: HashMap<(Leaf, Uplink), f64>,
-}
-
-/// How long one small message takes, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Latency {
-    pub(super) min_ns: u64,
-    pub(super) median_ns: u64,
 }
 
 impl Fabric {
@@ -122,11 +119,7 @@ impl Fabric {
     }
 
     /// What a ping-pong between the NICs of a flow would measure.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "a measurement has no place for a latency yet")
-    )]
-    pub(super) fn latency(&self, flow: &Flow, attempt: u32) -> Latency {
+    pub(super) fn latency(&self, flow: &Flow, attempt: u32, completion: Completion) -> Latency {
         let base = match self.spine(flow) {
             Some(_) => ONE_LEAF_NS + SPINE_NS,
             None => ONE_LEAF_NS,
@@ -137,6 +130,8 @@ impl Fabric {
         Latency {
             min_ns: min as u64,
             median_ns: (min + more()) as u64,
+            samples: SAMPLES,
+            completion,
         }
     }
 }
@@ -217,7 +212,7 @@ mod tests {
                 to,
                 ..flow(0, 0, 0)
             };
-            fabric.latency(&flow, 1).median_ns
+            fabric.latency(&flow, 1, Completion::Event).median_ns
         };
         let nic = |node, rail| Nic { node, rail };
         let (near, far) = (1990..2200, 3380..3700);
@@ -228,8 +223,9 @@ mod tests {
         assert!(far.contains(&between(nic(0, 0), nic(1, 0))));
         assert!(near.contains(&between(nic(1, 0), nic(0, 3))));
         assert!(near.contains(&between(nic(0, 0), nic(1, 3))));
-        let one = fabric.latency(&flow(0, 2, 0), 1);
+        let latency = |attempt| fabric.latency(&flow(0, 2, 0), attempt, Completion::Event);
+        let one = latency(1);
         assert!(one.min_ns <= one.median_ns);
-        assert_ne!(one, fabric.latency(&flow(0, 2, 0), 2));
+        assert_ne!(one, latency(2));
     }
 }

@@ -254,10 +254,16 @@ impl SimulatedFleet {
         let load = self.load.get_or_insert_with(flows);
         let attempt = self.attempts.entry((flow.from, flow.to)).or_default();
         *attempt += 1;
-        match self.rates.of(&flow, load, *attempt) {
+        let attempt = *attempt;
+        match self.rates.of(&flow, load, attempt) {
             Some(rate) => FromAgent::Done {
                 probe: id,
-                measurement: measurement(rate, flow.mtu, spec),
+                measurement: measurement(
+                    rate,
+                    self.rates.latency(&flow, attempt, spec),
+                    flow.mtu,
+                    spec,
+                ),
             },
             None => failed(id, ProbeStage::Run, NO_ACKNOWLEDGEMENT.to_owned()),
         }

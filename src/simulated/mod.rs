@@ -7,6 +7,8 @@
 mod adaptive_tests;
 mod answers;
 mod fabric;
+#[cfg(test)]
+mod fabric_tests;
 mod fleet;
 mod limits;
 mod load;

@@ -10,7 +10,7 @@ use super::mix::{Mix, Why};
 use super::pcie;
 use crate::config::{Fault, Outliers, Place, Scenario};
 use crate::judge::efficiency;
-use crate::model::{Direction, Gbps, Gid, LinkLayer};
+use crate::model::{Direction, Gbps, Gid, Latency, LinkLayer, ProbeSpec};
 
 /// What every flow of a scenario reaches.
 #[derive(Debug)]
@@ -174,6 +174,11 @@ impl Rates {
             .min(from.pcie[0].0)
             .min(to.pcie[1].0);
         Some(Gbps(most * self.chance(flow, attempt)))
+    }
+
+    /// What small writes before a flow would measure.
+    pub(super) fn latency(&self, flow: &Flow, attempt: u32, spec: &ProbeSpec) -> Latency {
+        self.fabric.latency(flow, attempt, spec.completion)
     }
 
     /// The share of the line that what NICs have in common lets through.
