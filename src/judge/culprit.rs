@@ -96,10 +96,14 @@ pub(super) fn sentence(
                 "It is as low {tried}: the cause is in the NIC, its PCIe link, its cable or its switch port."
             )
         }
-        Decision::Known(Culprit::BothDirections) => format!(
-            "One way it {does} at {:.2}: it is low only while it sends and receives at once.",
-            share(Purpose::OneWay)?
-        ),
+        Decision::Known(Culprit::BothDirections) => match share(Purpose::OneWay) {
+            Some(share) => format!(
+                "One way it {does} at {share:.2}: it is low only while it sends and receives at once."
+            ),
+            // The other direction was tried, and stands for both.
+            None => "It is not low one way: it is low only while it sends and receives at once."
+                .to_owned(),
+        },
         Decision::Known(Culprit::GpuPath) => format!(
             "From and to host memory it {does} at {:.2}: the cause is on the way to GPU memory.",
             share(Purpose::HostMemory)?
