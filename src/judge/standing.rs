@@ -9,7 +9,7 @@ use super::observe::{Observation, Observed};
 use super::{Localised, localise, observe};
 use crate::ledger::Ledger;
 use crate::model::{
-    Direction, Doubt, EndStanding, FabricStanding, NicId, NicStanding, NodeFacts, NodeName,
+    Direction, Doubt, EndStanding, FabricStanding, Gbps, NicId, NicStanding, NodeFacts, NodeName,
     NodeStanding, Pair, PciAddress, Purpose, RailStanding, RunSettings, Standing, Stray, Trial,
 };
 
@@ -179,6 +179,8 @@ fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<
         let (root_port, numa) = facts.map_or((None, None), |facts| place(facts, nic));
         let number = observed.cast.number(nic);
         let standing = number.map_or(NicStanding::default(), |number| nics[number]);
+        let part = number.and_then(|number| observed.cast.parts.get(number));
+        let line = part.and_then(|part| part.line.value().copied());
         let new = || NodeStanding {
             node: node.clone(),
             nics: Vec::new(),
@@ -190,10 +192,17 @@ fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<
             nic,
             root_port,
             numa,
+            line: line.map(in_mbps),
+            asks: part.and_then(|part| part.asks).map(in_mbps),
             standing,
         });
     }
     nodes.into_values().collect()
+}
+
+/// Saturates: a node may state anything.
+fn in_mbps(rate: Gbps) -> u64 {
+    (rate.0 * 1e3) as u64
 }
 
 /// The root port above a NIC, and its NUMA node.
