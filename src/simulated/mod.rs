@@ -15,6 +15,8 @@ mod load;
 mod mix;
 mod pcie;
 mod plant;
+#[cfg(test)]
+mod property_tests;
 mod rates;
 #[cfg(test)]
 mod round_tests;
