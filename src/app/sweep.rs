@@ -29,12 +29,34 @@ pub(super) fn settle(settings: &mut RunSettings, asked: &SweepArgs) -> Result<()
         let begun = u64::from(budget.subsec_nanos() > 0);
         sweep.time_budget_s = Some(budget.as_secs() + begun);
     }
-    let flag = match sweep.pattern {
+    check_groups(settings)?;
+    let flag = match settings.sweep.pattern {
         Pattern::One { .. } => "--one",
         _ => "--pairs",
     };
-    check_pattern(&sweep.pattern, &settings.nodes)
+    check_pattern(&settings.sweep.pattern, &settings.nodes)
         .map_err(|error| Failure::usage(format!("{flag}: {error}")))
+}
+
+/// The paths between leaf groups can be measured where there are such.
+fn check_groups(settings: &RunSettings) -> Result<(), Failure> {
+    let sweep = &settings.sweep;
+    let some = matches!(sweep.pattern, Pattern::One { .. } | Pattern::Pairs { .. });
+    let found = leaves(&settings.nodes, &sweep.groups);
+    let known = found.groups.len() - usize::from(!found.ungrouped.is_empty());
+    if !sweep.fabric || some || (known > 1 && !sweep.groups.is_empty()) {
+        return Ok(());
+    }
+    let how = match settings.simulated {
+        true => "`leaf_size` in the scenario says how many nodes are below one leaf switch",
+        false => {
+            "tell which nodes are below one leaf switch under [sweep] of the cluster file, by `topology_conf` \
+             (Slurm's file), `ibnetdiscover` (what it printed) or host lists under [sweep.groups]"
+        }
+    };
+    Err(Failure::usage(format!(
+        "--fabric measures between leaf groups, and no two of them are known among the nodes of this run: {how}"
+    )))
 }
 
 /// The pattern that was typed, in whichever form; the command line takes one of them.
@@ -131,6 +153,8 @@ mod tests {
         read(&text, "cluster.toml", &operator).unwrap()
     }
 
+    const GROUPS: &str = "[sweep.groups]\na = [\"node[01-02]\"]\nb = [\"node[03-04]\"]";
+
     fn settled(text: &str, asked: &SweepArgs) -> Result<RunSettings, String> {
         let mut settings = cluster(text).settings(1);
         let done = settle(&mut settings, asked);
@@ -158,7 +182,7 @@ mod tests {
             time_budget: Some(Duration::from_millis(90_500)),
             ..SweepArgs::default()
         };
-        let sweep = settled("", &asked).unwrap().sweep;
+        let sweep = settled(GROUPS, &asked).unwrap().sweep;
         assert_eq!(sweep.pattern, Pattern::Full);
         assert!(!sweep.both_ways && sweep.fabric);
         assert_eq!((sweep.max_load, sweep.time_budget_s), (0.5, Some(91)));
@@ -190,6 +214,27 @@ mod tests {
         assert_eq!(settled("", &asked).unwrap().sweep.matchings, 3);
         let ring = "[sweep]\npattern = \"ring\"";
         assert!(settled(ring, &asked).unwrap_err().contains("--matchings"));
+    }
+
+    #[test]
+    fn paths_between_leaf_groups_need_leaf_groups() {
+        let asked = SweepArgs {
+            fabric: true,
+            ..SweepArgs::default()
+        };
+        for file in [
+            "",
+            "[sweep.groups]\na = [\"node[01-02]\"]",
+            "[sweep.groups]\na = [\"node[01-04]\"]\nb = [\"x1\"]",
+        ] {
+            let why = settled(file, &asked).unwrap_err();
+            for way in ["topology_conf", "ibnetdiscover", "[sweep.groups]"] {
+                assert!(why.contains(way), "{file}: {why}");
+            }
+        }
+        assert!(settled(GROUPS, &asked).is_ok());
+        let file = format!("sweep.fabric = true\n{GROUPS}");
+        assert!(settled(&file, &SweepArgs::default()).unwrap().sweep.fabric);
     }
 
     #[test]

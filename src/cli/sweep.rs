@@ -48,8 +48,8 @@ pub struct SweepArgs {
     #[arg(long)]
     pub one_way: bool,
 
-    /// Measure the paths between leaf switches as well
-    #[arg(long)]
+    /// Measure the paths between leaf switches as well; the cluster file tells the leaf groups
+    #[arg(long, conflicts_with_all = ["one", "pairs"])]
     pub fabric: bool,
 
     /// At most this share of the nodes carries traffic at one time, such as 50%

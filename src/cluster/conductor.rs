@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use super::fleet::{Fleet, FromNode};
 use super::planning;
 use super::round::{Action, Round, Seat};
-use crate::judge::wider;
+use crate::judge::{ceiling, wider};
 use crate::ledger::Ledger;
 use crate::model::{
-    Event, MemoryKind, NodeName, Outcome, Pair, PlannedPair, ProbeId, ProbeSpec, Purpose, RunEnd,
-    RunSettings, SCHEMA,
+    Event, MemoryKind, NodeName, Outcome, Pair, Pattern, PlannedPair, ProbeId, ProbeSpec, Purpose,
+    Route, RunEnd, RunSettings, SCHEMA, StopAt,
 };
 use crate::plan::{PlannedRound, Probes};
 
@@ -231,8 +231,9 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         })
     }
 
-    /// Confirms what is suspected and takes apart what is confirmed. Each such round is played twice and
-    /// the better counts: something may come in between once.
+    /// Confirms what is suspected, takes apart what is confirmed, and at last measures the ways between
+    /// leaf groups. A round that is about NICs is played twice and the better counts: something may come
+    /// in between once.
     fn follow_up(&mut self) -> Step<E> {
         while !self.stopped() {
             let probes = planning::follow_up(&self.ledger, &self.settings);
@@ -240,7 +241,9 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
                 return Ok(());
             }
             let round = self.begin_round();
-            for _ in 0..TIMES {
+            let between = |(_, purpose): &(Pair, Purpose)| *purpose == Purpose::Fabric;
+            let times = if probes.iter().all(between) { 1 } else { TIMES };
+            for _ in 0..times {
                 if !self.stopped() {
                     self.play(round, probes.clone())?;
                 }
@@ -271,7 +274,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             if let Ok(route) = planning::route_of(&self.ledger, &pair) {
                 planned.push(PlannedPair {
                     probe: ProbeId(self.next_probe),
-                    spec: self.spec(&pair, purpose),
+                    spec: self.spec(&pair, &route, purpose),
                     pair,
                     route,
                     purpose,
@@ -287,8 +290,16 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     }
 
     /// What a probe does, where that is not what the settings say.
-    fn spec(&self, pair: &Pair, purpose: Purpose) -> Option<ProbeSpec> {
+    ///
+    /// Where all pairs are measured, most of the time is spent on those that are plainly good: their
+    /// transfers end once they are. What follows up takes its time, so that what is quoted was measured.
+    fn spec(&self, pair: &Pair, route: &Route, purpose: Purpose) -> Option<ProbeSpec> {
+        let sweep = &self.settings.sweep;
         match purpose {
+            Purpose::Pattern if sweep.pattern == Pattern::Full => Some(ProbeSpec {
+                stop_at: Some(StopAt::ceiling(ceiling(&self.ledger, pair, route)?)?),
+                ..self.settings.probe.clone()
+            }),
             Purpose::Wide => wider(&self.ledger, pair),
             Purpose::HostMemory => Some(ProbeSpec {
                 memory: MemoryKind::Host,

@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::judge::{Standings, setup, standings};
 use crate::ledger::{Ledger, NodeState};
 use crate::model::{
-    LeafGroup, NicId, NodeFacts, NodeName, NodeStanding, Outcome, Pair, Pattern, Port, Rail,
-    RailNic, Role, Route, RunSettings, SweepSettings, is_left_alone,
+    NicId, NodeFacts, NodeName, NodeStanding, Outcome, Pair, Pattern, Port, Rail, RailNic, Role,
+    Route, RunSettings, SweepSettings, is_left_alone,
 };
 use crate::plan::{
-    Meeting, NoRoute, PlannedRound, Player, Probes, Schedule, carries_traffic, in_use, leaves,
-    named_rounds, next_round, resolve_rails, route,
+    FabricSetup, Meeting, NoRoute, PlannedRound, Player, Probes, Schedule, cabling_round,
+    carries_traffic, fabric_round, group_numbers, in_use, leaves, measures_fabric, named_rounds,
+    next_round, resolve_rails, route,
 };
 
 /// Rounds to play, and pairs that belong to none.
@@ -159,7 +160,12 @@ fn pairs_of(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
 
 /// What is to be measured next, where the pattern leaves something in doubt.
 pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
-    let Standings { mut nodes, doubts } = standings(ledger);
+    let Standings {
+        mut nodes,
+        doubts,
+        strays,
+        fabric,
+    } = standings(ledger);
     let usable = Usable::of(ledger);
     for node in &mut nodes {
         node.nics.retain(|nic| usable.why_not(&nic.nic).is_none());
@@ -189,17 +195,22 @@ pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
         .collect();
     let can = |from: &NicId, to: &NicId| usable.route(from, to).is_some_and(|route| route.is_ok());
     let most = busiest(players.len(), &settings.sweep) * 2;
-    next_round(&players, &doubts, setup(settings), most, &can)
-}
-
-fn group_numbers(groups: &[LeafGroup]) -> HashMap<&NodeName, usize> {
-    let mut numbers = HashMap::new();
-    for (number, group) in groups.iter().enumerate() {
-        for node in &group.nodes {
-            numbers.entry(node).or_insert(number);
-        }
+    let probes = next_round(&players, &doubts, setup(settings), most, &can);
+    if !probes.is_empty() {
+        return probes;
     }
-    numbers
+    let probes = cabling_round(&players, &strays, most, &can);
+    if !probes.is_empty() || !measures_fabric(&settings.sweep) {
+        return probes;
+    }
+    let setup = FabricSetup {
+        groups: settings.sweep.groups.len(),
+        matchings: settings.sweep.matchings as usize,
+        both_ways: settings.sweep.both_ways,
+        seed: settings.seed,
+        most,
+    };
+    fabric_round(&players, &fabric, setup, &can)
 }
 
 /// The ports of a run's NICs, and why some are left alone.

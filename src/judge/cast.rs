@@ -19,6 +19,9 @@ pub struct Part<'a> {
     pub node: usize,
     /// What its link carries.
     pub line: Fact<Gbps>,
+    /// What the link of a partner must carry to show what this one does: as much, or the most that
+    /// another NIC of its rail has. Between links of two speeds the slower one bounds.
+    pub asks: Option<Gbps>,
     /// What its link speaks.
     pub layer: Option<LinkLayer>,
 }
@@ -57,6 +60,7 @@ impl<'a> Cast<'a> {
                 cast.add_planned(ledger, number, nic, pair.rail);
             }
         }
+        cast.ask();
         cast
     }
 
@@ -71,6 +75,39 @@ impl<'a> Cast<'a> {
         if let Entry::Vacant(vacant) = self.others.entry(nic) {
             vacant.insert(self.parts.len());
             self.add(ledger, nic, rail);
+        }
+    }
+
+    fn ask(&mut self) {
+        // The two fastest links of each rail.
+        let mut fastest: HashMap<Rail, [Option<Gbps>; 2]> = HashMap::new();
+        for part in &self.parts {
+            let Some(line) = part.line.value().copied() else {
+                continue;
+            };
+            let [first, second] = fastest.entry(part.rail).or_default();
+            if first.is_none_or(|first| line > first) {
+                (*first, *second) = (Some(line), *first);
+            } else if second.is_none_or(|second| line > second) {
+                *second = Some(line);
+            }
+        }
+        for part in &mut self.parts {
+            let [first, second] = fastest.get(&part.rail).copied().unwrap_or_default();
+            let Some(own) = part.line.value().copied() else {
+                continue;
+            };
+            let others = if first == Some(own) { second } else { first };
+            part.asks = others.map(|others| if others < own { others } else { own });
+        }
+    }
+
+    /// Whether the link at the other end of a pair lets one end show what it carries.
+    pub(super) fn is_shown(&self, number: usize, partner: usize) -> bool {
+        let (part, other) = (&self.parts[number], &self.parts[partner]);
+        match (part.asks, other.line.value()) {
+            (Some(asks), Some(line)) => *line >= asks,
+            _ => true,
         }
     }
 
@@ -92,6 +129,7 @@ impl<'a> Cast<'a> {
             rail,
             node,
             line: line_rate_on(ledger, nic, device.zip(port)),
+            asks: None,
             layer: port.and_then(|port| port.link_layer.value().copied()),
         });
     }

@@ -55,7 +55,7 @@ pub(super) fn isolated<'o, 'a>(observed: &'o Observed<'a>, end: &End) -> Vec<&'o
 /// The conditions of a probe, to follow a rate: "alone", "one way".
 pub(super) fn conditions(purpose: Purpose) -> Option<&'static str> {
     Some(match purpose {
-        Purpose::Pattern | Purpose::Fabric => return None,
+        Purpose::Pattern => return None,
         Purpose::Confirm => "every NIC of the node loaded",
         Purpose::Load => "beside others",
         Purpose::Again => "measured again",
@@ -64,7 +64,8 @@ pub(super) fn conditions(purpose: Purpose) -> Option<&'static str> {
         Purpose::OneWay => "the other rails idle, one direction",
         Purpose::Wide => "the other rails idle, more queue pairs",
         Purpose::Siblings => "together with those of its root port",
-        Purpose::Cabling => "to another rail",
+        Purpose::Fabric => "between leaf groups, all of them loaded",
+        Purpose::Cabling => "the way between rails",
     })
 }
 

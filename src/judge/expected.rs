@@ -2,7 +2,7 @@
 
 use super::cast::Cast;
 use crate::ledger::{Ledger, Probe};
-use crate::model::{Fact, Gbps, Gid, LinkLayer, NicId, Pair, Port, RdmaDevice};
+use crate::model::{Fact, Gbps, Gid, LinkLayer, NicId, Pair, Port, RdmaDevice, Route};
 
 /// Bytes around each packet of an RC RDMA write that are not payload.
 ///
@@ -31,6 +31,18 @@ pub fn expected(ledger: &Ledger, probe: &Probe) -> Fact<Gbps> {
     let lines = [line_rate(ledger, from), line_rate(ledger, to)];
     let layer = port(ledger, from).and_then(|port| port.link_layer.value().copied());
     payload_rate(lines.each_ref(), layer, probe)
+}
+
+/// What the links of a pair that was not measured yet can carry, where all of that is known.
+pub fn ceiling(ledger: &Ledger, pair: &Pair, route: &Route) -> Option<Gbps> {
+    let ends = [&pair.from, &pair.to];
+    let lines = ends.map(|nic| line_rate(ledger, nic));
+    let line = lines[narrower(lines.each_ref())].value()?;
+    let ports = [port(ledger, ends[0])?, port(ledger, ends[1])?];
+    let layer = ports[0].link_layer.value().copied()?;
+    let mtus = ports.map(|port| port.active_mtu.value().copied());
+    let mtu = mtus[0]?.min(mtus[1]?);
+    Some(Gbps(line.0 * efficiency(layer, route.from.gid, mtu)))
 }
 
 /// The same, of NICs that were looked up before.

@@ -125,7 +125,7 @@ fn tally(cast: &Cast<'_>, lows: &[(&Observation<'_>, bool)]) -> Vec<[Tally; 2]> 
             if *low {
                 tally.low = true;
                 tally.low_loaded |= seen.loaded[way];
-            } else {
+            } else if cast.is_shown(number, seen.ends[1 - way]) {
                 tally.good = true;
                 tally.good_loaded |= seen.loaded[way];
             }

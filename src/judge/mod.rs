@@ -1,10 +1,12 @@
 //! From what is known to what is wrong: expectations, localisation, findings, verdict. Pure and
 //! deterministic; the screen, the report and the exit code all ask here, so they cannot disagree.
 
+mod cabling;
 mod cast;
 mod cause;
 mod culprit;
 mod expected;
+mod fabric;
 mod gpudirect;
 mod localise;
 mod observe;
@@ -16,7 +18,7 @@ mod view;
 mod wider;
 
 pub use culprit::setup;
-pub use expected::{efficiency, expected};
+pub use expected::{ceiling, efficiency, expected};
 pub use gpudirect::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
 pub use localise::{Localised, localise};
 pub use observe::{Observation, Observed, observe};

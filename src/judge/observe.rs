@@ -80,6 +80,8 @@ pub struct Observed<'a> {
     pub usual: Vec<Observation<'a>>,
     /// What was measured to tell causes apart, in the same order.
     pub isolating: Vec<Observation<'a>>,
+    /// What was measured between leaf groups under full load, in the same order: it says nothing of NICs.
+    pub fabric: Vec<Observation<'a>>,
     /// The places of the usual observations in the order of their receivers.
     by_receiver: Vec<usize>,
     /// Those of the isolating ones.
@@ -148,8 +150,11 @@ pub fn observe(ledger: &Ledger) -> Observed<'_> {
     let cast = Cast::of(ledger);
     let all = by_round(ledger, &cast);
     let unit = Unit::of(&all);
-    let (isolating, mut usual): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|seen| seen.purpose().isolates());
+    let (mut usual, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|seen| seen.purpose().is_usual());
+    let (isolating, fabric): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|seen| seen.purpose().isolates());
     load(&cast, &mut usual);
     let reference = reference(&cast, &usual, unit);
     let mut observed = Observed {
@@ -158,8 +163,13 @@ pub fn observe(ledger: &Ledger) -> Observed<'_> {
         cast,
         usual,
         isolating,
+        fabric,
     };
-    for seen in observed.usual.iter_mut().chain(&mut observed.isolating) {
+    let usual = observed.usual.iter_mut();
+    for seen in usual
+        .chain(&mut observed.isolating)
+        .chain(&mut observed.fabric)
+    {
         reference.compare(seen, unit);
     }
     observed

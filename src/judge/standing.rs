@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::cabling::far;
+use super::fabric::{self, fabric};
 use super::localise::is_low;
 use super::observe::{Observation, Observed};
 use super::{Localised, localise, observe};
 use crate::ledger::Ledger;
 use crate::model::{
-    Direction, Doubt, NicId, NicStanding, NodeFacts, NodeName, NodeStanding, Pair, PciAddress,
-    Purpose, RailStanding, RunSettings, Trial,
+    Direction, Doubt, FabricStanding, Gbps, NicId, NicStanding, NodeFacts, NodeName, NodeStanding,
+    Pair, PciAddress, Purpose, RailStanding, RunSettings, Stray, Trial,
 };
 
 /// How a run stands.
@@ -18,6 +20,10 @@ pub struct Standings {
     pub nodes: Vec<NodeStanding>,
     /// Pairs whose last word is not spoken, though neither end is accused; by rail, sender and receiver.
     pub doubts: Vec<Doubt>,
+    /// NICs whose cable is looked for, by rail and name.
+    pub strays: Vec<Stray>,
+    /// The ways between leaf groups, where the run measures them.
+    pub fabric: FabricStanding,
 }
 
 /// How a run stands as far as it has come.
@@ -27,10 +33,16 @@ pub fn standings(ledger: &Ledger) -> Standings {
     };
     let observed = observe(ledger);
     let localised = localise(&observed, settings);
-    stand(ledger, &observed, &localised, settings)
+    let between = fabric(&observed, &localised, settings);
+    let far = far(ledger, settings);
+    Standings {
+        strays: far.into_iter().map(|far| far.stray).collect(),
+        fabric: fabric::standing(ledger, &between, settings),
+        ..stand(ledger, &observed, &localised, settings)
+    }
 }
 
-/// The same, of what was localised before.
+/// How NICs and pairs stand, of what was localised before.
 pub(super) fn stand(
     ledger: &Ledger,
     observed: &Observed<'_>,
@@ -68,6 +80,7 @@ pub(super) fn stand(
     Standings {
         nodes: nodes(ledger, observed, &nics),
         doubts: doubts(ledger, observed, localised, &verdicts),
+        ..Standings::default()
     }
 }
 
@@ -160,6 +173,8 @@ fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<
         let Some(nic) = nic.value() else { continue };
         let number = observed.cast.number(nic);
         let standing = number.map_or(NicStanding::default(), |number| nics[number]);
+        let part = number.and_then(|number| observed.cast.parts.get(number));
+        let line = part.and_then(|part| part.line.value().copied());
         let at = *places.entry(node).or_insert(nodes.len());
         if at == nodes.len() {
             nodes.push(NodeStanding {
@@ -172,6 +187,8 @@ fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<
             nic: nic.clone(),
             root_port: None,
             numa: None,
+            line: line.map(in_mbps),
+            asks: part.and_then(|part| part.asks).map(in_mbps),
             standing,
         });
     }
@@ -190,6 +207,11 @@ fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<
         }
     }
     nodes
+}
+
+/// Saturates: a node may state anything.
+fn in_mbps(rate: Gbps) -> u64 {
+    (rate.0 * 1e3) as u64
 }
 
 /// The root port above a NIC, and its NUMA node.
@@ -236,7 +258,7 @@ fn doubts(
         };
         if probe.was_tried()
             && measured.binary_search(&[from, to]).is_err()
-            && !probe.planned.purpose.isolates()
+            && probe.planned.purpose.is_usual()
         {
             rounds.entry((from, to)).or_default().pair = Some(pair);
         }

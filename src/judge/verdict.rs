@@ -1,6 +1,8 @@
 //! The run in one word, with everything it rests on.
 
+use super::cabling::far;
 use super::culprit::{culprits, setup};
+use super::fabric::fabric;
 use super::rules::{self, Context, Said};
 use super::standing::stand;
 use super::{NodeView, localise, observe};
@@ -38,9 +40,11 @@ pub fn judge(ledger: &Ledger) -> Judgement {
         ledger,
         expect: &settings.expect,
         observed: &observed,
-        localised,
         culprits: culprits(&standings, setup(settings)),
         standings,
+        fabric: fabric(&observed, &localised, settings),
+        far: far(ledger, settings),
+        localised,
     };
     let Said {
         findings,

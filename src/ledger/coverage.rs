@@ -135,7 +135,7 @@ impl Ledger {
         }
         let usual = self
             .probes()
-            .filter(|probe| !probe.planned.purpose.isolates());
+            .filter(|probe| probe.planned.purpose.is_usual());
         for probe in usual {
             let Pair { from, to, rail } = &probe.planned.pair;
             for (nic, sends) in [(from, true), (to, false)] {

@@ -14,8 +14,8 @@ pub use pairs::{PairState, PairSummary, Probe};
 pub use rates::{NodeWatch, PortRates, Tally};
 
 use crate::model::{
-    Event, Fact, Measurement, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Rail,
-    RailNic, RdmaDevice, RunEnd, RunSettings,
+    Event, Fact, Measurement, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Purpose,
+    Rail, RailNic, RdmaDevice, RunEnd, RunSettings,
 };
 
 /// How far a node has come.
@@ -178,7 +178,9 @@ impl Ledger {
         };
         self.probes.retain(|_, probe| {
             let Pair { from, to, rail } = &probe.planned.pair;
-            plays(*rail, from) && plays(*rail, to)
+            // One that looks for a cable goes to another rail.
+            let crosses = probe.planned.purpose == Purpose::Cabling;
+            plays(*rail, from) && (crosses || plays(*rail, to))
         });
     }
 

@@ -142,7 +142,7 @@ impl Ledger {
         let mut by_pair: BTreeMap<_, PairSummary<'_>> = BTreeMap::new();
         let usual = self
             .probes()
-            .filter(|probe| !probe.planned.purpose.isolates());
+            .filter(|probe| probe.planned.purpose.is_usual());
         for probe in usual {
             let pair = &probe.planned.pair;
             let summary = || PairSummary {

@@ -46,6 +46,12 @@ rules! {
     NodeLimit = "node-limit",
     /// What was low once was not when it was measured again.
     CameAndWent = "came-and-went",
+    /// What the nodes of a leaf group send to other groups, or receive from them, is too little.
+    LeafUplink = "leaf-uplink",
+    /// Flows between leaf groups are slow one by one, by no fault of a NIC or a group.
+    FlowCollisions = "flow-collisions",
+    /// The cable of a NIC is in the switch of another rail.
+    WrongRail = "wrong-rail",
     /// Every NIC of a rail is below what is expected.
     RailBelowExpected = "rail-below-expected",
     /// No line rate is known, so that only deviants can be told.
@@ -192,6 +198,9 @@ pub enum Subject {
     Pair(super::Pair),
     /// A whole rail.
     Rail(Rail),
+    /// What the nodes of a leaf group, by its name, send to other groups on a rail (tx), or receive
+    /// from them (rx).
+    LeafGroup(String, Rail, Direction),
     /// A device of a node that plays no rail: a GPU, or a NIC that was looked at by itself.
     Device(NodeName, String),
 }
@@ -205,6 +214,13 @@ impl fmt::Display for Subject {
             Self::Nic(nic, _, Some(direction)) => write!(f, "{nic} {direction}"),
             Self::Pair(pair) => write!(f, "{pair}"),
             Self::Rail(rail) => write!(f, "{rail}"),
+            Self::LeafGroup(group, rail, direction) => {
+                let way = match direction {
+                    Direction::Tx => "up",
+                    Direction::Rx => "down",
+                };
+                write!(f, "{group} on {rail} {way}")
+            }
             Self::Device(node, device) => write!(f, "{device} of {node}"),
         }
     }

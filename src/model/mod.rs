@@ -3,6 +3,7 @@
 
 mod counters;
 mod event;
+mod fabric;
 mod fact;
 mod facts;
 mod finding;
@@ -28,6 +29,7 @@ mod units;
 
 pub use counters::{Counter, CounterStep, Counters, Grown, UnreadCounters, saturates_at};
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
+pub use fabric::{FabricStanding, LeafEnd, LeafStanding, Stray};
 pub use fact::Fact;
 pub use facts::{
     GidEntry, GidType, LinkLayer, Netdev, NodeFacts, NumaNode, Port, PortState, RdmaDevice,

@@ -126,11 +126,24 @@ pub struct RailStanding {
     pub root_port: Option<PciAddress>,
     /// Its NUMA node, where that is known.
     pub numa: Option<u32>,
+    /// What its link carries, in Mb/s, where that is known.
+    pub line: Option<u64>,
+    /// What the link of a partner must carry to show what this one does, in Mb/s: as much, or the most
+    /// that another NIC of its rail has.
+    pub asks: Option<u64>,
     /// What is known of it.
     pub standing: NicStanding,
 }
 
 impl RailStanding {
+    /// Whether its link carries enough to show what another NIC does.
+    pub fn is_wide_enough_for(&self, other: &Self) -> bool {
+        match (other.asks, self.line) {
+            (Some(asked), Some(line)) => line >= asked,
+            _ => true,
+        }
+    }
+
     /// Whether it is proved in both directions: a partner to measure suspects against.
     pub fn is_proved(&self) -> bool {
         self.standing

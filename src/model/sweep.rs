@@ -115,6 +115,12 @@ impl Purpose {
         *self == Self::Pattern
     }
 
+    /// Whether what it measures counts for and against its NICs. Between leaf groups many flows of
+    /// healthy NICs share a link.
+    pub fn is_usual(self) -> bool {
+        !self.isolates() && self != Self::Fabric
+    }
+
     /// Whether it takes a fault apart, under conditions that the other probes do not have: what it
     /// measures tells causes apart and neither accuses nor clears.
     pub fn isolates(self) -> bool {

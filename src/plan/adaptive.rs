@@ -290,7 +290,9 @@ impl<'a> Round<'a> {
         serves: &dyn Fn(&RailStanding) -> bool,
     ) -> Option<usize> {
         let nics = self.players[helper].node.nics.iter();
-        let same = |theirs: &&RailStanding| theirs.rail == mine.rail && serves(theirs);
+        let same = |theirs: &&RailStanding| {
+            theirs.rail == mine.rail && serves(theirs) && theirs.is_wide_enough_for(mine)
+        };
         let reaches = |theirs: &RailStanding| {
             (self.can)(&mine.nic, &theirs.nic) && (self.can)(&theirs.nic, &mine.nic)
         };

@@ -224,6 +224,8 @@ mod tests {
             },
             root_port: Some(PciAddress(root.to_owned())),
             numa: Some(rail as u32 / 2),
+            line: None,
+            asks: None,
             standing,
         };
         NodeStanding {

@@ -15,12 +15,7 @@ pub struct Leaves {
 
 /// Sorts nodes by the groups that name them, of several the first. Without groups all nodes are one.
 pub fn leaves(nodes: &[NodeName], groups: &[LeafGroup]) -> Leaves {
-    let mut home: HashMap<&NodeName, usize> = HashMap::new();
-    for (n, group) in groups.iter().enumerate() {
-        for node in &group.nodes {
-            home.entry(node).or_insert(n);
-        }
-    }
+    let home = group_numbers(groups);
     let mut sorted = vec![Vec::new(); groups.len() + 1];
     let mut seen = HashSet::new();
     for node in nodes.iter().filter(|node| seen.insert(*node)) {
@@ -36,6 +31,17 @@ pub fn leaves(nodes: &[NodeName], groups: &[LeafGroup]) -> Leaves {
         groups: sorted,
         ungrouped,
     }
+}
+
+/// The place of the group that each node is in, in the order of the settings.
+pub fn group_numbers(groups: &[LeafGroup]) -> HashMap<&NodeName, usize> {
+    let mut numbers = HashMap::new();
+    for (number, group) in groups.iter().enumerate() {
+        for node in &group.nodes {
+            numbers.entry(node).or_insert(number);
+        }
+    }
+    numbers
 }
 
 #[cfg(test)]

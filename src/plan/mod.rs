@@ -1,7 +1,9 @@
 //! What to probe, in which order: facts → rails → routes → rounds. Pure, and the same for the same seed.
 
 mod adaptive;
+mod cabling;
 mod circle;
+mod fabric;
 mod in_use;
 mod isolate;
 mod leaves;
@@ -12,10 +14,12 @@ mod route;
 mod schedule;
 
 pub use adaptive::{Player, Probes, next_round};
+pub use cabling::cabling_round;
 pub use circle::circle;
+pub use fabric::{FabricSetup, fabric_round, measures_fabric};
 pub use in_use::in_use;
 pub use isolate::{Ask, Culprit, Decision, Setup, decisions};
-pub use leaves::{Leaves, leaves};
+pub use leaves::{Leaves, group_numbers, leaves};
 pub use patterns::{Meeting, named_rounds};
 pub use rails::resolve_rails;
 pub use rounds::{PlannedRound, all_pairs, pack, shuffled};

@@ -85,14 +85,26 @@ impl Schedule {
         }
     }
 
-    /// The same by their names.
+    /// The nodes that meet, by their names, where the groups meet for the `crossing`-th time and lay
+    /// their seats against each other's `shift` seats further; those of two groups in a row.
+    pub fn between(&self, crossing: usize, shift: usize) -> Vec<(&NodeName, &NodeName)> {
+        if crossing >= self.crossings() || self.seats == 0 {
+            return Vec::new();
+        }
+        let pairs = self.across(crossing, shift % self.seats).into_iter();
+        pairs
+            .map(|(a, b)| (&self.names[a], &self.names[b]))
+            .collect()
+    }
+
+    /// The nodes that meet in a round, by their names.
     pub fn meetings(&self, round: usize) -> impl Iterator<Item = (&NodeName, &NodeName)> {
         let pairs = self.round(round).into_iter();
         pairs.map(|(a, b)| (&self.names[a], &self.names[b]))
     }
 
-    /// How often groups meet each other.
-    fn crossings(&self) -> usize {
+    /// How often groups meet each other, all at once, each time with other partners.
+    pub fn crossings(&self) -> usize {
         match self.groups.len() {
             0 | 1 => 0,
             groups => groups.next_multiple_of(2) - 1,

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::judge::{Judgement, expected};
-use crate::ledger::{Covered, Ledger, Node, NodeState, PairState, PairSummary};
+use crate::ledger::{Covered, Ledger, Node, NodeState, PairState, PairSummary, Probe};
 use crate::model::{
     CannotTell, Direction, Finding, NicId, NodeName, Outcome, Rail, RunEnd, Subject, Verdict,
 };
@@ -29,6 +29,7 @@ struct Report<'a> {
     cannot_tell: Vec<Value>,
     nodes: Nodes<'a>,
     pairs: Pairs<'a>,
+    isolation: Isolation<'a>,
 }
 
 /// Nodes and pairs are written one by one: all values of thousands of nodes would fill the memory.
@@ -49,6 +50,30 @@ impl Serialize for Pairs<'_> {
     }
 }
 
+/// The probes that tell causes apart: they measure under conditions that the pairs' do not have.
+struct Isolation<'a>(&'a Ledger);
+
+impl Serialize for Isolation<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let isolating = self.0.probes();
+        let isolating = isolating.filter(|probe| probe.planned.purpose.isolates());
+        serializer.collect_seq(isolating.map(isolated))
+    }
+}
+
+fn isolated(probe: &Probe) -> Value {
+    let planned = &probe.planned;
+    json!({
+        "probe": planned.probe,
+        "round": probe.round,
+        "purpose": planned.purpose,
+        "from": planned.pair.from,
+        "to": planned.pair.to,
+        "rail": planned.pair.rail,
+        "gbps": probe.rate(),
+    })
+}
+
 /// Writes the report as one JSON document.
 ///
 /// # Errors
@@ -67,6 +92,7 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         cannot_tell: judgement.cannot_tell.iter().map(cannot_tell).collect(),
         nodes: Nodes(ledger),
         pairs: Pairs(ledger),
+        isolation: Isolation(ledger),
     };
     serde_json::to_writer_pretty(&mut *out, &report)?;
     out.write_all(b"\n")
@@ -97,6 +123,8 @@ struct Who<'a> {
     nic: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leaf_group: Option<&'a str>,
     port: Option<u8>,
     rail: Option<Rail>,
     direction: Option<Direction>,
@@ -133,6 +161,12 @@ impl<'a> From<&'a Subject> for Who<'a> {
             },
             Subject::Rail(rail) => Self {
                 rail: Some(*rail),
+                ..nobody
+            },
+            Subject::LeafGroup(group, rail, direction) => Self {
+                leaf_group: Some(group),
+                rail: Some(*rail),
+                direction: Some(*direction),
                 ..nobody
             },
             Subject::Device(node, device) => Self {

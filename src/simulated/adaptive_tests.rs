@@ -14,12 +14,12 @@ use crate::judge::{Judgement, judge};
 use crate::ledger::testing::ledger;
 use crate::model::*;
 
-fn scenario(nodes: usize, rails: u16, more: &str) -> Scenario {
+pub(super) fn scenario(nodes: usize, rails: u16, more: &str) -> Scenario {
     let text = format!("nodes = {nodes}\nrails = {rails}\n{more}");
     read_scenario(&text, "test").unwrap_or_else(|errors| panic!("{text}: {errors}"))
 }
 
-fn sweep(pattern: Pattern) -> SweepSettings {
+pub(super) fn sweep(pattern: Pattern) -> SweepSettings {
     SweepSettings {
         pattern,
         both_ways: true,
@@ -27,12 +27,19 @@ fn sweep(pattern: Pattern) -> SweepSettings {
     }
 }
 
-/// The events of a run.
-fn play(scenario: &Scenario, seed: u64, sweep: SweepSettings) -> Vec<Event> {
-    let settings = RunSettings {
-        sweep,
-        ..scenario.settings(seed).unwrap()
+/// The events of a run over a scenario, with its leaf groups.
+pub(super) fn play(scenario: &Scenario, seed: u64, sweep: SweepSettings) -> Vec<Event> {
+    let mut settings = scenario.settings(seed).unwrap();
+    settings.sweep = SweepSettings {
+        groups: settings.sweep.groups,
+        ..sweep
     };
+    conduct(scenario, settings)
+}
+
+/// The events of a run with these settings.
+pub(super) fn conduct(scenario: &Scenario, settings: RunSettings) -> Vec<Event> {
+    let seed = settings.seed;
     let fleet = SimulatedFleet::new(scenario, &settings.nodes, seed);
     let stop = AtomicBool::new(false);
     let mut events = Vec::new();
@@ -46,14 +53,14 @@ fn play(scenario: &Scenario, seed: u64, sweep: SweepSettings) -> Vec<Event> {
     events
 }
 
-fn adaptive(scenario: &Scenario, seed: u64) -> (Vec<Event>, Judgement) {
+pub(super) fn adaptive(scenario: &Scenario, seed: u64) -> (Vec<Event>, Judgement) {
     let events = play(scenario, seed, sweep(Pattern::Adaptive));
     let judgement = judge(&ledger(&events));
     (events, judgement)
 }
 
 /// The rounds that were played; one that was played twice is one.
-fn rounds(events: &[Event]) -> usize {
+pub(super) fn rounds(events: &[Event]) -> usize {
     let rounds = events.iter().filter_map(|event| match event {
         Event::RoundPlanned { round, .. } => Some(*round),
         _ => None,
@@ -62,7 +69,7 @@ fn rounds(events: &[Event]) -> usize {
 }
 
 /// Faults, as `rule subject`.
-fn faults(judgement: &Judgement) -> BTreeSet<String> {
+pub(super) fn faults(judgement: &Judgement) -> BTreeSet<String> {
     let faults = judgement.findings.iter();
     let faults = faults.filter(|finding| finding.severity == Severity::Fault);
     faults
@@ -70,13 +77,13 @@ fn faults(judgement: &Judgement) -> BTreeSet<String> {
         .collect()
 }
 
-fn slow(node: usize, rail: u16, direction: &str) -> String {
+pub(super) fn slow(node: usize, rail: u16, direction: &str) -> String {
     format!(
         "[[slow_nic]]\nnode = \"node{node:03}\"\nrail = {rail}\ndirection = \"{direction}\"\nratio = 0.5\n"
     )
 }
 
-fn half(node: usize, rail: u16, direction: &str) -> String {
+pub(super) fn half(node: usize, rail: u16, direction: &str) -> String {
     format!("half-bandwidth mlx5_{rail} of node{node:03} {direction}")
 }
 
@@ -179,7 +186,7 @@ fn a_lost_or_silent_node_accuses_nobody() {
 
 /// No NIC sends twice or receives twice in a round, no node is there with two others unless it is the
 /// one that is measured, and nobody is measured against itself.
-fn check_round(pairs: &[PlannedPair]) {
+pub(super) fn check_round(pairs: &[PlannedPair]) {
     let mut sends = HashSet::new();
     let mut receives = HashSet::new();
     let mut partners: HashMap<&NicId, &NicId> = HashMap::new();

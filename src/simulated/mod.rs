@@ -7,12 +7,16 @@
 mod adaptive_tests;
 mod answers;
 mod fabric;
+#[cfg(test)]
+mod fabric_tests;
 mod fleet;
 mod limits;
 mod load;
 mod mix;
 mod pcie;
 mod plant;
+#[cfg(test)]
+mod property_tests;
 mod rates;
 #[cfg(test)]
 mod round_tests;

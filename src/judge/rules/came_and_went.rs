@@ -1,6 +1,6 @@
 //! What was low once and not when it was measured again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{About, Context, evidence, measured, names, plain, whole};
 use crate::judge::Observation;
@@ -11,7 +11,8 @@ pub(super) const ABOUT: About = About {
     means: "Pairs were low in one round and not in another: something came in between, or a fault comes and \
             goes. An intermittent fault shows here first.",
     detected: "A probe below `degraded_below` of what is expected, of a pair that reaches it in another round \
-               and whose ends are both good. Several of one NIC are told of it, all others in one note.",
+               and whose ends are both good. Several of one NIC are told of it, all others in one note, and so is \
+               a round in which more than a fifth of all was low.",
     remedy: "Compare with earlier runs: a NIC or a link that is here again and again has an intermittent fault; \
              look at its error counters and at how often its link went down.",
 };
@@ -19,13 +20,20 @@ pub(super) const ABOUT: About = About {
 /// So many of one NIC are hardly chance.
 const OF_ONE: usize = 3;
 
+/// Where more than this share of a round was low and is not any more, the whole round was disturbed.
+const DISTURBED: f64 = 0.2;
+
 /// Observations that are shown.
 const SHOWN: usize = 4;
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let passing = &context.localised.passing;
+    let disturbed = disturbed(context);
     let mut of_nic: BTreeMap<usize, Vec<&Observation<'_>>> = BTreeMap::new();
-    for seen in passing {
+    for seen in passing
+        .iter()
+        .filter(|seen| !disturbed.contains(&seen.round()))
+    {
         for number in seen.ends {
             of_nic.entry(number).or_default().push(seen);
         }
@@ -41,6 +49,19 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
         .iter()
         .map(|(number, seen)| of_one(context, *number, seen));
     nics.chain(in_all(context, &others)).collect()
+}
+
+/// Rounds in which so much was low that it says nothing of a NIC.
+fn disturbed(context: &Context<'_>) -> BTreeSet<u32> {
+    let mut rounds: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
+    for seen in &context.observed.usual {
+        rounds.entry(seen.round()).or_default().1 += 1;
+    }
+    for seen in &context.localised.passing {
+        rounds.entry(seen.round()).or_default().0 += 1;
+    }
+    rounds.retain(|_, (low, all)| *low as f64 > DISTURBED * *all as f64);
+    rounds.into_keys().collect()
 }
 
 fn of_one(context: &Context<'_>, number: usize, seen: &[&Observation<'_>]) -> Finding {

@@ -5,6 +5,8 @@ mod above_expected;
 mod bandwidth;
 mod came_and_went;
 mod corrupt_data;
+mod flow_collisions;
+mod leaf_uplink;
 mod line_rate_unknown;
 mod link_lost;
 mod load_limit;
@@ -19,6 +21,7 @@ mod roce_loss;
 mod siblings;
 mod slow_pair;
 mod slow_path;
+mod wrong_rail;
 
 pub use about::{About, about};
 #[cfg(test)]
@@ -26,11 +29,14 @@ pub(super) use node::testing;
 
 use std::collections::BTreeMap;
 
+use super::cabling::Far;
 use super::culprit::conditions;
+use super::fabric::Fabric;
 use super::{Localised, NodeView, Observation, Observed, Standings};
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
-    CannotTell, Direction, Evidence, Expect, Finding, NicId, NodeName, Rule, Severity, Subject,
+    CannotTell, Direction, Evidence, Expect, Finding, NicId, NodeName, Purpose, Rule, Severity,
+    Subject,
 };
 use crate::plan::Decision;
 
@@ -43,6 +49,10 @@ pub(super) struct Context<'a> {
     pub(super) standings: Standings,
     /// Where the cause of each accused NIC is, or what would tell.
     pub(super) culprits: BTreeMap<NicId, Decision>,
+    /// The ways between leaf groups.
+    pub(super) fabric: Fabric<'a>,
+    /// NICs that are far from their neighbours.
+    pub(super) far: Vec<Far<'a>>,
 }
 
 /// What the rules say.
@@ -120,6 +130,18 @@ const RUN_RULES: &[RunRule] = &[
     RunRule {
         about: &[came_and_went::ABOUT],
         check: came_and_went::check,
+    },
+    RunRule {
+        about: &[leaf_uplink::ABOUT],
+        check: leaf_uplink::check,
+    },
+    RunRule {
+        about: &[flow_collisions::ABOUT],
+        check: flow_collisions::check,
+    },
+    RunRule {
+        about: &[wrong_rail::ABOUT],
+        check: wrong_rail::check,
     },
     RunRule {
         about: &[rail_below_expected::ABOUT],
@@ -235,8 +257,10 @@ fn once(context: &Context<'_>, seen: &Observation<'_>) -> bool {
 /// What sets a probe apart from the run's others.
 fn shape(probe: &Probe) -> String {
     match &probe.planned.spec {
-        Some(spec) => format!(", {} queue pairs x {}", spec.queue_pairs, spec.message_size),
-        None => String::new(),
+        Some(spec) if probe.planned.purpose == Purpose::Wide => {
+            format!(", {} queue pairs x {}", spec.queue_pairs, spec.message_size)
+        }
+        _ => String::new(),
     }
 }
 

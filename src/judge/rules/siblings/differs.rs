@@ -87,7 +87,7 @@ fn node_of(subject: &Subject) -> Option<&NodeName> {
     match subject {
         Subject::Node(node) | Subject::NodeRail(node, _) | Subject::Device(node, _) => Some(node),
         Subject::Nic(nic, ..) => Some(&nic.node),
-        Subject::Pair(_) | Subject::Rail(_) => None,
+        Subject::Pair(_) | Subject::Rail(_) | Subject::LeafGroup(..) => None,
     }
 }
 
