@@ -173,13 +173,16 @@ fn look_for<'a>(ledger: &'a Ledger, found: &mut [Far<'a>]) {
             rails.entry(nic).or_default().insert(rail);
         }
     }
+    let places = found.iter().enumerate();
+    let places: HashMap<NicId, usize> = places
+        .map(|(at, far)| (far.stray.nic.clone(), at))
+        .collect();
     for probe in ledger.probes() {
         let pair = &probe.planned.pair;
         if probe.planned.purpose != Purpose::Cabling || probe.outcome.is_none() {
             continue;
         }
-        let mut mine = found.iter_mut();
-        let Some(far) = mine.find(|far| far.stray.nic == pair.from) else {
+        let Some(far) = places.get(&pair.from).and_then(|at| found.get_mut(*at)) else {
             continue;
         };
         let helper = far.stray.helper.get_or_insert_with(|| pair.to.node.clone());
@@ -195,5 +198,103 @@ fn look_for<'a>(ledger: &'a Ledger, found: &mut [Far<'a>]) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::testing::{events, ledger};
+    use crate::model::{Completion, Direction, End, Event, Fact, Latency, Outcome, SoftwareRdma};
+
+    /// Six nodes with one NIC; a probe takes so many nanoseconds at the least, and in the median.
+    fn far_ones(ns: &dyn Fn(&End, &End) -> (u64, u64), software: bool) -> Vec<String> {
+        let mut events = events(6, 1, &|_, _, _| Some(391.0));
+        let mut ends = (None, None);
+        for event in &mut events {
+            match event {
+                Event::RoundPlanned { pairs, .. } => {
+                    let pair = &pairs[0].pair;
+                    ends = (Some(End::sender(pair)), Some(End::receiver(pair)));
+                }
+                Event::ProbeEnded {
+                    outcome: Outcome::Measured { measurement, .. },
+                    ..
+                } => {
+                    let (from, to) = (ends.0.take().unwrap(), ends.1.take().unwrap());
+                    let (min_ns, median_ns) = ns(&from, &to);
+                    let latency = Latency {
+                        min_ns,
+                        median_ns,
+                        samples: 100,
+                        completion: Completion::Poll,
+                    };
+                    measurement.latency = Fact::known(latency, "test");
+                }
+                Event::NodeSurveyed { facts, .. } if software => {
+                    if let Fact::Known { value, .. } = &mut facts.rdma {
+                        value[0].software = Some(SoftwareRdma::Rxe);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let ledger = ledger(&events);
+        let found = far(&ledger, ledger.settings().unwrap());
+        found.iter().map(|far| far.stray.nic.to_string()).collect()
+    }
+
+    fn is_of(node: &str, ends: [&End; 2]) -> bool {
+        ends.iter().any(|end| end.nic.node.0 == node)
+    }
+
+    #[test]
+    fn a_nic_that_is_far_from_all_others_is_looked_for() {
+        let ns = |scale: u64, far: u64| {
+            move |from: &End, to: &End| {
+                assert_eq!(from.direction, Direction::Tx);
+                let ns = if is_of("node02", [from, to]) {
+                    far
+                } else {
+                    2000
+                };
+                (ns * scale, ns * scale + 10)
+            }
+        };
+        assert_eq!(far_ones(&ns(1, 3400), false), ["mlx5_0 of node02"]);
+        assert!(far_ones(&ns(1, 2350), false).is_empty(), "within 1.2 times");
+        assert!(far_ones(&ns(1, 3400), true).is_empty(), "software RDMA");
+        assert!(far_ones(&ns(11, 3400), false).is_empty(), "above 20 us");
+    }
+
+    #[test]
+    fn latencies_that_cannot_be_are_not_believed() {
+        let told = |told: (u64, u64)| {
+            let ns = move |from: &End, to: &End| match is_of("node02", [from, to]) {
+                true => told,
+                false => (2000, 2010),
+            };
+            far_ones(&ns, false)
+        };
+        assert!(told((3400, 3000)).is_empty());
+        assert!(told((0, 3000)).is_empty());
+        assert_eq!(told((u64::MAX, u64::MAX)), ["mlx5_0 of node02"]);
+    }
+
+    #[test]
+    fn a_rail_that_scatters_names_nobody() {
+        // Each node has its own distance, from 2 to 4.5 us.
+        let ns = |from: &End, to: &End| {
+            let of = |end: &End| 1500 + 500 * u64::from(end.nic.node.0.as_bytes()[5] - b'0');
+            let ns = of(from).max(of(to));
+            (ns, ns)
+        };
+        assert!(far_ones(&ns, false).is_empty());
+        // Nor do two of six, which are more than one in four.
+        let two = |from: &End, to: &End| {
+            let far = is_of("node02", [from, to]) || is_of("node03", [from, to]);
+            if far { (3400, 3400) } else { (2000, 2000) }
+        };
+        assert!(far_ones(&two, false).is_empty());
     }
 }

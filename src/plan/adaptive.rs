@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::isolate::{Ask, Decision, Setup, decisions};
+use super::isolate::{Ask, Culprit, Decision, Setup, decisions};
 use crate::model::{
     Direction, Doubt, EndStanding, NicId, NodeName, NodeStanding, Pair, Purpose, RailStanding,
     Standing,
@@ -28,6 +28,10 @@ pub type Probes = Vec<(Pair, Purpose)>;
 /// A suspect that so many rounds could not confirm stays one; a NIC that so many could not measure
 /// cannot be.
 const CONFIRMATIONS: u8 = 3;
+
+/// In so many rounds a NIC is confirmed that is full by itself and shares nothing: chance could have
+/// made it low in one.
+const CONFIRMATIONS_OF_LOAD: u8 = 2;
 
 /// A pair that is low, or failed, is tried in so many rounds in all.
 const TRIES: u8 = 2;
@@ -72,7 +76,7 @@ enum Want {
 }
 
 fn wants(node: &NodeStanding, setup: Setup) -> Vec<Want> {
-    if node.nics.iter().any(needs_confirmation) {
+    if !to_confirm(node, setup).is_empty() {
         return vec![Want::Confirm];
     }
     let some = |nics, purpose| Some(Want::Some { nics, purpose });
@@ -86,6 +90,26 @@ fn wants(node: &NodeStanding, setup: Setup) -> Vec<Want> {
     };
     let next = decisions(node, setup).into_iter();
     next.filter_map(|(_, decision)| want(decision)).collect()
+}
+
+/// The places of the NICs that are to be confirmed: those in doubt, then those that are low for nothing
+/// but the load of others, which a second look at least is to show.
+fn to_confirm(node: &NodeStanding, setup: Setup) -> Vec<usize> {
+    let places = 0..node.nics.len();
+    let in_doubt = places.filter(|at| needs_confirmation(&node.nics[*at]));
+    let in_doubt: Vec<usize> = in_doubt.collect();
+    if !in_doubt.is_empty() {
+        return in_doubt;
+    }
+    let once = |at: &usize| {
+        let accused = node.nics[*at].standing.ends().into_iter();
+        let mut accused = accused.filter(|end| end.standing == Standing::Accused);
+        accused.any(|end| end.confirmations < CONFIRMATIONS_OF_LOAD)
+    };
+    let decided = decisions(node, setup).into_iter();
+    let under_load = decided
+        .filter(|(at, decision)| *decision == Decision::Known(Culprit::UnderLoad) && once(at));
+    under_load.map(|(at, _)| at).collect()
 }
 
 fn needs_confirmation(nic: &RailStanding) -> bool {
@@ -161,11 +185,7 @@ impl<'a> Round<'a> {
     fn confirm(&mut self, at: usize) -> bool {
         let node = self.players[at].node;
         let all: Vec<usize> = (0..node.nics.len()).collect();
-        let in_doubt: Vec<usize> = all
-            .iter()
-            .copied()
-            .filter(|nic| needs_confirmation(&node.nics[*nic]))
-            .collect();
+        let in_doubt = to_confirm(node, self.setup);
         let partners = self.partners(at, &all);
         let served = partners.keys().filter(|nic| in_doubt.contains(nic)).count();
         if served == 0 {

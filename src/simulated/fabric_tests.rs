@@ -230,7 +230,10 @@ proptest! {
         let nodes = if nodes % size == 1 { nodes - 1 } else { nodes };
         let text = format!("leaf_size = {size}\n[ecmp]\ncollisions = {collisions:.2}\nratio = 0.5\n");
         let (_, judgement) = judged(&scenario(nodes, 1, &text), seed, fabric());
-        prop_assert_eq!(faults(&judgement), BTreeSet::new());
+        // A path between two may well be slow.
+        let mut accused = faults(&judgement);
+        accused.retain(|fault| !fault.starts_with("slow-path"));
+        prop_assert_eq!(accused, BTreeSet::new());
     }
 }
 

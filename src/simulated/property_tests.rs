@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::adaptive_tests::{adaptive, conduct, faults, half, play, rounds, scenario, slow, sweep};
 use super::{FaultKind, plant};
-use crate::config::{Fault, Place};
+use crate::config::{Fault, Place, Scenario};
 use crate::judge::{Judgement, judge, standings};
 use crate::ledger::Ledger;
 use crate::ledger::testing::ledger;
@@ -83,22 +83,24 @@ fn check(kind: FaultKind, count: usize, nodes: usize, rails: u16, seed: u64) -> 
     let mut scenario = scenario(nodes, rails, "");
     plant(&mut scenario, &[kind], count, seed);
     let (_, judgement) = adaptive(&scenario, seed);
-    let found = accusing(&judgement);
+    check_found(&scenario, &judgement).map_err(|why| format!("{kind:?}, seed {seed}: {why}"))
+}
+
+fn check_found(scenario: &Scenario, judgement: &Judgement) -> Result<(), String> {
+    let found = accusing(judgement);
     let expected: Expected = scenario.faults.iter().flat_map(expected).collect();
-    let names = |keys: Vec<&(Rule, String)>| format!("{keys:?}");
     if found.keys().ne(expected.keys()) {
-        return Err(format!(
-            "{kind:?}, seed {seed}: found {}, planted {}\n{found:#?}",
-            names(found.keys().collect()),
-            names(expected.keys().collect())
-        ));
+        let planted: Vec<_> = expected.keys().collect();
+        return Err(format!("planted {planted:?}, found {found:#?}"));
     }
-    for (subject, says) in &expected {
-        if !found[subject].contains(says) {
-            return Err(format!("{kind:?}, seed {seed}: {}", found[subject]));
-        }
+    let wrong = |subject: &(Rule, String), says: &str| !found[subject].contains(says);
+    let mut wrong = expected
+        .iter()
+        .filter(|(subject, says)| wrong(subject, says));
+    match wrong.next() {
+        Some((subject, _)) => Err(found[subject].to_owned()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 const KINDS: [FaultKind; 9] = [
@@ -114,7 +116,7 @@ const KINDS: [FaultKind; 9] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(20))]
 
     #[test]
     fn every_kind_of_fault_is_named_with_its_cause(
@@ -137,6 +139,18 @@ fn every_kind_of_fault_is_named_among_hundreds_of_nodes() {
         FaultKind::HalfDuplex,
     ]) {
         check(kind, 6, 256, 4, seed).unwrap();
+    }
+}
+
+#[test]
+fn faults_of_all_kinds_at_once_are_named_and_nobody_else() {
+    // With 48 the confirmation of a NIC that had met two bad ones is disturbed in both its halves.
+    for seed in [0, 3, 7, 11, 17, 23, 31, 48] {
+        let nodes = 8 + (seed as usize * 7) % 50;
+        let mut scenario = scenario(nodes, 4, "");
+        plant(&mut scenario, &KINDS, (nodes / 5).max(1), seed);
+        let (_, judgement) = adaptive(&scenario, seed);
+        check_found(&scenario, &judgement).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     }
 }
 
