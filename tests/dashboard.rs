@@ -7,6 +7,8 @@
 )]
 
 use std::io::{Read, Write};
+use std::num::NonZero;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,10 @@ struct Terminal {
 
 impl Terminal {
     fn start(arguments: &[&str]) -> Self {
+        Self::start_in(Path::new("."), arguments)
+    }
+
+    fn start_in(folder: &Path, arguments: &[&str]) -> Self {
         let size = PtySize {
             rows: 30,
             cols: 100,
@@ -32,12 +38,14 @@ impl Terminal {
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_linerate"));
         command.args(arguments);
+        command.cwd(std::fs::canonicalize(folder).unwrap());
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
         command.env_remove("LC_ALL");
         command.env_remove("NO_COLOR");
         let child = pair.slave.spawn_command(command).unwrap();
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(30, 100, 0)));
+        let [lines, columns] = [30, 100].map(|count| NonZero::new(count).unwrap());
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(lines, columns, 0)));
         let mut reader = pair.master.try_clone_reader().unwrap();
         let seen = Arc::clone(&screen);
         std::thread::spawn(move || {
@@ -85,7 +93,11 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.exit_code();
             }
-            assert!(begun.elapsed() < PATIENCE, "it does not end:\n{}", self.text());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "it does not end:\n{}",
+                self.text()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -94,7 +106,10 @@ impl Terminal {
     fn assert_given_back(&self) {
         let flags = self.master.get_termios().unwrap().local_flags;
         let flags = format!("{flags:?}");
-        assert!(flags.contains("ICANON") && flags.contains("ECHO"), "{flags}");
+        assert!(
+            flags.contains("ICANON") && flags.contains("ECHO"),
+            "{flags}"
+        );
         let parser = self.screen.lock().unwrap();
         let screen = parser.screen();
         assert!(!screen.alternate_screen() && !screen.hide_cursor());
@@ -104,7 +119,8 @@ impl Terminal {
 
 #[test]
 fn a_demo_fills_leads_to_the_cause_and_gives_the_terminal_back() {
-    let mut terminal = Terminal::start(&["demo", "--tui", "--fast"]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut terminal = Terminal::start_in(folder.path(), &["demo", "--tui", "--fast"]);
     terminal.shows("node005");
     terminal.shows("over");
     terminal.shows("fault");
@@ -116,7 +132,9 @@ fn a_demo_fills_leads_to_the_cause_and_gives_the_terminal_back() {
     terminal.shows("Evidence");
     terminal.press("?");
     terminal.shows("In the grid");
-    terminal.press("\x1b");
+    terminal.press("e");
+    terminal.shows("written: linerate-");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     terminal.press("q");
     assert_eq!(terminal.exit_code(), 1);
     terminal.shows("FAULTS FOUND");
@@ -143,7 +161,9 @@ fn a_signal_ends_it_and_gives_the_terminal_back() {
         terminal.shows("round 1");
         let pid = terminal.child.process_id().unwrap();
         let kill = std::process::Command::new("kill");
-        let sent = { kill }.args([&format!("-{signal}"), &pid.to_string()]).status();
+        let sent = { kill }
+            .args([&format!("-{signal}"), &pid.to_string()])
+            .status();
         assert!(sent.unwrap().success());
         let code = terminal.exit_code();
         assert!([1, 3].contains(&code), "{signal}: {code}");

@@ -102,14 +102,16 @@ pub(super) fn run<T: Send>(
             drop(over);
             done
         });
+        let stop = Stop(stop);
         let shown = show(face, &inbox, news);
         away.store(true, Ordering::SeqCst);
-        stop.store(true, Ordering::SeqCst);
+        drop(stop);
         let left = shown.map(|left| finish(left, &inbox));
         // Whoever still has something to say must not wait for somebody to hear it.
         drop(inbox);
         let done = worker.join();
-        let run = left.map_err(|error| Failure::work(format!("cannot use the terminal: {error}")))?;
+        let run =
+            left.map_err(|error| Failure::work(format!("cannot use the terminal: {error}")))?;
         match done {
             Ok(done) => Ok((run, done?)),
             Err(_) => Err(Failure::work("linerate itself failed: this is a bug")),
@@ -123,6 +125,15 @@ fn finish(mut left: Left, inbox: &Receiver<News>) -> Run {
     }
     left.finish(inbox);
     left.run
+}
+
+/// Stops the work when it goes, also where the dashboard panicked: the scope waits for the work.
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Says that nothing more will come, also where the work panicked.

@@ -29,16 +29,19 @@ pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
     let cluster = report::cluster(asked)?;
     let record = asked.resume.as_deref().or(asked.record.as_deref());
     let reports = asked.reports.is_asked();
-    let reports = reports.then(|| Reports::open(&asked.reports, record)).transpose()?;
+    let reports = reports
+        .then(|| Reports::open(&asked.reports, record))
+        .transpose()?;
     let (before, begun) = begin(arguments, &cluster)?;
     if let Some(note) = sweep::ungrouped(&cluster) {
         eprintln!("{note}");
     }
     let path = begun.record.as_ref().map(|record| record.path().to_owned());
     let path = path.or_else(|| asked.resume.clone());
-    let title = asked.config.as_ref().map_or("linerate".to_owned(), |file| {
-        file.display().to_string()
-    });
+    let title = asked
+        .config
+        .as_ref()
+        .map_or("linerate".to_owned(), |file| file.display().to_string());
     let wanted = Wanted {
         title,
         pace: None,
@@ -92,7 +95,9 @@ fn conduct(
     };
     let mut next = || wires.commands.try_recv().ok();
     lead(fleet, settings, so_far, wires, &mut emit, &mut next)?;
-    record.sync().map_err(|error| Failure::work(Failure::chain(&error)))
+    record
+        .sync()
+        .map_err(|error| Failure::work(Failure::chain(&error)))
 }
 
 fn lead<F: Fleet>(
@@ -147,11 +152,23 @@ pub(super) fn simulate(
         // Simulated time does not wait while the run is paused: this does.
         let wait = Duration::from_millis(20);
         let mut next = || wires.commands.recv_timeout(wait).ok();
-        lead(fleet, settings, Ledger::default(), wires, &mut emit, &mut next)?;
+        lead(
+            fleet,
+            settings,
+            Ledger::default(),
+            wires,
+            &mut emit,
+            &mut next,
+        )?;
         let synced = record.as_mut().map_or(Ok(()), Writer::sync);
         synced.map_err(|error| Failure::work(Failure::chain(&error)))
     })?;
-    leave(run.ledger(), path.as_deref(), reports, arguments.reports.color)
+    leave(
+        run.ledger(),
+        path.as_deref(),
+        reports,
+        arguments.reports.color,
+    )
 }
 
 fn now(seq: &mut u64, event: Event) -> Record {
@@ -191,7 +208,11 @@ fn play(records: Vec<Record>, fast: bool, wires: &Wires) {
     for record in records {
         let gap = record.at_ms.saturating_sub(before.unwrap_or(record.at_ms));
         before = Some(record.at_ms);
-        let mut gap = if fast { 0.0 } else { gap.min(LONGEST_GAP_MS) as f64 };
+        let mut gap = if fast {
+            0.0
+        } else {
+            gap.min(LONGEST_GAP_MS) as f64
+        };
         // In pieces: what is asked for counts at once.
         loop {
             while let Ok(command) = wires.commands.try_recv() {

@@ -48,7 +48,11 @@ pub(super) fn cluster(arguments: &ReportArgs) -> Result<Cluster, Failure> {
 }
 
 /// What the cluster file and the command line ask for.
-pub(super) fn settings(arguments: &ReportArgs, cluster: &Cluster, seed: u64) -> Result<RunSettings, Failure> {
+pub(super) fn settings(
+    arguments: &ReportArgs,
+    cluster: &Cluster,
+    seed: u64,
+) -> Result<RunSettings, Failure> {
     let mut settings = cluster.settings(seed);
     settings.force = arguments.force;
     sweep::settle(&mut settings, &arguments.sweep)?;

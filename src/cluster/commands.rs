@@ -114,7 +114,9 @@ mod tests {
         events.iter().for_each(|event| ledger.apply(event));
         let mine = ledger.probes().filter(|probe| {
             let pair = &probe.planned.pair;
-            [&pair.from, &pair.to].iter().any(|nic| nic.node == "node002".into())
+            [&pair.from, &pair.to]
+                .iter()
+                .any(|nic| nic.node == "node002".into())
         });
         let outcomes: Vec<_> = mine.filter_map(|probe| probe.outcome.clone()).collect();
         assert!(!outcomes.is_empty());

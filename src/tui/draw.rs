@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 
 use super::clean::{clock, columns, fit};
 use super::journal::purpose_in_words;
-use super::keymap::{Place, table};
+use super::keymap::{Binding, Place, table};
 use super::marks::Mark;
 use super::panes;
 use super::run::{Phase, Run};
@@ -28,7 +28,12 @@ pub(super) fn body_lines(size: (u16, u16)) -> usize {
 pub(super) fn draw(view: &View, run: &Run, frame: &mut Frame<'_>) {
     let area = frame.area();
     let buffer = frame.buffer_mut();
-    put(buffer, area, 0, &heading(view, run, usize::from(area.width)));
+    put(
+        buffer,
+        area,
+        0,
+        &heading(view, run, usize::from(area.width)),
+    );
     put(buffer, area, 1, &tabs(view, usize::from(area.width)));
     let body = Rect {
         y: area.y + BODY_TOP.min(area.height),
@@ -46,7 +51,12 @@ pub(super) fn draw(view: &View, run: &Run, frame: &mut Frame<'_>) {
         },
     }
     if area.height > BODY_TOP {
-        put(buffer, area, area.height - 1, &footer(view, usize::from(area.width)));
+        put(
+            buffer,
+            area,
+            area.height - 1,
+            &footer(view, run, usize::from(area.width)),
+        );
     }
 }
 
@@ -71,7 +81,11 @@ fn heading(view: &View, run: &Run, width: usize) -> Line<'static> {
         format!(" {} ", fit(&view.title, width / 2)),
         theme.style(Role::Title),
     )];
-    if run.ledger().settings().is_some_and(|settings| settings.simulated) {
+    if run
+        .ledger()
+        .settings()
+        .is_some_and(|settings| settings.simulated)
+    {
         spans.push(Span::styled("SIMULATED ", theme.style(Role::Degraded)));
     }
     spans.push(Span::raw(phase(view, run)));
@@ -95,7 +109,10 @@ fn phase(view: &View, run: &Run) -> String {
         Phase::Over => return "over".to_owned(),
         Phase::Reaching => {
             let rows = run.grid().rows();
-            let surveyed = run.ledger().nodes().filter(|(_, node)| node.facts.is_some());
+            let surveyed = run
+                .ledger()
+                .nodes()
+                .filter(|(_, node)| node.facts.is_some());
             format!("{} of {} nodes surveyed", surveyed.count(), rows.len())
         }
         Phase::Round(purpose) => {
@@ -167,10 +184,18 @@ fn tabs(view: &View, width: usize) -> Line<'static> {
         .iter()
         .flat_map(|mark| {
             let sign = Span::styled(format!("  {}", mark.sign(theme)), theme.style(mark.role()));
-            [sign, Span::styled(format!(" {}", mark.words()), theme.style(Role::Dim))]
+            [
+                sign,
+                Span::styled(format!(" {}", mark.words()), theme.style(Role::Dim)),
+            ]
         })
         .collect();
-    let of = |spans: &[Span<'_>]| spans.iter().map(|span| columns(&span.content)).sum::<usize>();
+    let of = |spans: &[Span<'_>]| {
+        spans
+            .iter()
+            .map(|span| columns(&span.content))
+            .sum::<usize>()
+    };
     if let Some(gap) = width.checked_sub(of(&spans) + of(&legend) + 1) {
         spans.push(Span::raw(" ".repeat(gap)));
         spans.extend(legend);
@@ -179,7 +204,7 @@ fn tabs(view: &View, width: usize) -> Line<'static> {
 }
 
 /// What is typed or asked, the last word, or the keys that hold.
-fn footer(view: &View, width: usize) -> Line<'static> {
+fn footer(view: &View, run: &Run, width: usize) -> Line<'static> {
     let theme = &view.theme;
     let bold = theme.style(Role::Doubt).add_modifier(Modifier::BOLD);
     match (&view.prompt, &view.overlay, &view.message) {
@@ -193,7 +218,7 @@ fn footer(view: &View, width: usize) -> Line<'static> {
             bold,
         ),
         (.., Some(message)) => Line::styled(format!(" {}", fit(message, width)), bold),
-        _ => hints(view),
+        _ => hints(view, run),
     }
 }
 
@@ -205,26 +230,44 @@ fn typed(sign: &str, text: &str, width: usize) -> String {
     format!("{sign}{}_", fit(&end, room.max(1)))
 }
 
-fn hints(view: &View) -> Line<'static> {
+/// The keys of the pane, those that are always wanted first: narrow terminals cut the end.
+fn hints(view: &View, run: &Run) -> Line<'static> {
     let here = match view.pane {
         Pane::Grid => Some(Place::Grid),
         Pane::Findings => Some(Place::Findings),
         Pane::Run => None,
     };
-    let mut spans = Vec::new();
-    let names = ["open", "back", "filter", "pause", "export", "help", "quit"];
-    let of_place = |place: Place| {
-        Some(place) == here || (place == Place::Replay && view.pace.is_some())
+    let replays = view.pace.is_some() && !run.is_over();
+    let holds = |place| match place {
+        Place::Everywhere => false,
+        Place::Replay => replays,
+        place => Some(place) == here,
     };
-    let everywhere = |name: &str, place| place == Place::Everywhere && names.contains(&name);
-    for binding in table() {
-        let arrows = ["left", "right"].contains(&binding.name);
-        if arrows || !(of_place(binding.place) || everywhere(binding.name, binding.place)) {
-            continue;
-        }
+    let named = |name: &str| {
+        table()
+            .iter()
+            .filter(move |b| b.name == name)
+            .collect::<Vec<_>>()
+    };
+    let mut wanted: Vec<&Binding> = ["help", "quit", "open", "back", "filter"]
+        .map(named)
+        .concat();
+    wanted.extend(table().iter().filter(|b| holds(b.place)));
+    wanted.extend(["pause", "export"].map(named).concat());
+    let live = ["probe", "exclude", "pause"];
+    let arrows = ["left", "right"];
+    wanted.retain(|b| !arrows.contains(&b.name) && !(run.is_over() && live.contains(&b.name)));
+    let mut spans = Vec::new();
+    for binding in wanted {
         let key = binding.keys.first().copied().unwrap_or_default();
-        spans.push(Span::styled(format!(" {key}"), view.theme.style(Role::Title)));
-        spans.push(Span::styled(format!(" {} ", binding.name), view.theme.style(Role::Dim)));
+        spans.push(Span::styled(
+            format!(" {key}"),
+            view.theme.style(Role::Title),
+        ));
+        spans.push(Span::styled(
+            format!(" {} ", binding.name),
+            view.theme.style(Role::Dim),
+        ));
     }
     if !view.filter.is_empty() {
         let filter = format!(" filter /{}/ ", fit(&view.filter, 20));

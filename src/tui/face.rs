@@ -108,7 +108,11 @@ impl Dashboard {
                 drawn = Some(now);
                 continue;
             }
-            let frame = if self.changed { next_frame } else { now + self.rest() };
+            let frame = if self.changed {
+                next_frame
+            } else {
+                now + self.rest()
+            };
             let until = judge_at.map_or(frame, |at| at.min(frame));
             self.hear(screen, inbox, until)?;
         }
@@ -130,7 +134,12 @@ impl Dashboard {
     }
 
     /// Waits for news, and takes in what has come.
-    fn hear(&mut self, screen: &mut Screen, inbox: &Receiver<News>, until: Instant) -> io::Result<()> {
+    fn hear(
+        &mut self,
+        screen: &mut Screen,
+        inbox: &Receiver<News>,
+        until: Instant,
+    ) -> io::Result<()> {
         let wait = until.saturating_duration_since(Instant::now());
         let first = match inbox.recv_timeout(wait) {
             Ok(news) => news,

@@ -266,7 +266,10 @@ impl Grid {
             if let (Direction::Tx, Some(measured)) = (direction, measured) {
                 row.cpu = cores(measured);
             }
-            self.settle(row_number, ledger.settings().map(|s| s.expect.degraded_below));
+            self.settle(
+                row_number,
+                ledger.settings().map(|s| s.expect.degraded_below),
+            );
         }
     }
 

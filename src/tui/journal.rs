@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::ledger::Ledger;
 use crate::model::{Event, Outcome, PlannedPair, Purpose, Record, RunEnd};
 
 /// So many of the last entries are kept.
@@ -30,9 +31,9 @@ impl Journal {
         &self.entries
     }
 
-    /// Writes down what is worth a line.
-    pub fn learn(&mut self, record: &Record) {
-        if let Some((says, bad)) = sentence(&record.event) {
+    /// Writes down what is worth a line; the ledger has it already.
+    pub fn learn(&mut self, record: &Record, ledger: &Ledger) {
+        if let Some((says, bad)) = sentence(&record.event, ledger) {
             self.add(record.at_ms, says, bad);
         }
     }
@@ -46,13 +47,16 @@ impl Journal {
     }
 }
 
-fn sentence(event: &Event) -> Option<(String, bool)> {
+fn sentence(event: &Event, ledger: &Ledger) -> Option<(String, bool)> {
     let well = |says: String| Some((says, false));
     let bad = |says: String| Some((says, true));
     match event {
         Event::RunStarted { settings, .. } => {
             let nodes = settings.nodes.len();
-            well(format!("the run begins: {nodes} nodes, seed {}", settings.seed))
+            well(format!(
+                "the run begins: {nodes} nodes, seed {}",
+                settings.seed
+            ))
         }
         Event::RunResumed { .. } => well("the run goes on".to_owned()),
         Event::NodeSurveyed { node, .. } => well(format!("{node}: surveyed")),
@@ -63,15 +67,19 @@ fn sentence(event: &Event) -> Option<(String, bool)> {
             rail,
             why,
         } => bad(format!("{from} to {to} on {rail} is left out: {why}")),
-        Event::RoundPlanned { round, pairs } => {
-            well(format!("round {}: {}", round.saturating_add(1), probes(pairs)))
-        }
+        Event::RoundPlanned { round, pairs } => well(format!(
+            "round {}: {}",
+            round.saturating_add(1),
+            probes(pairs)
+        )),
         Event::ProbeEnded {
             probe,
             outcome: Outcome::Failed { stage, node, why },
         } => {
             let at = node.as_ref().map(|node| format!("{node}: "));
-            bad(format!("{probe}: {}{stage}: {why}", at.unwrap_or_default()))
+            let pair = ledger.probe(*probe).map(|probe| &probe.planned.pair);
+            let who = pair.map_or_else(|| probe.to_string(), ToString::to_string);
+            bad(format!("{who}: {}{stage}: {why}", at.unwrap_or_default()))
         }
         Event::RunFinished { end } => well(match end {
             RunEnd::Complete => "the run is complete".to_owned(),

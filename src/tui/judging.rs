@@ -50,15 +50,15 @@ impl Judging {
 
     /// Has the run judged if something changed and it is time; when to ask again.
     pub(super) fn tend(&mut self, run: &Run, now: Instant) -> Option<Instant> {
-        let version = run.grid().version();
+        let learned = run.learned();
         let last_time = run.is_over() && !self.final_word;
-        if self.begun.is_some() || (self.seen == Some(version) && !last_time) {
+        if self.begun.is_some() || (self.seen == Some(learned) && !last_time) {
             return None;
         }
         if now < self.not_before && !last_time {
             return Some(self.not_before);
         }
-        (self.seen, self.begun) = (Some(version), Some(now));
+        (self.seen, self.begun) = (Some(learned), Some(now));
         self.final_word = run.is_over();
         // A thread that is gone panicked, and the screen is about to be left.
         let _ = self.jobs.send(Job::Judge(run.lend()));
@@ -76,7 +76,6 @@ impl Judging {
     pub(super) fn export(&self, run: &Run) {
         let _ = self.jobs.send(Job::Export(run.lend()));
     }
-
 }
 
 fn labour(work: &Receiver<Job>, news: &SyncSender<News>, export: &Export) {

@@ -20,9 +20,9 @@ mod marks;
 mod msg;
 mod panes;
 mod run;
+mod term;
 #[cfg(test)]
 mod tests;
-mod term;
 mod theme;
 mod update;
 mod view;

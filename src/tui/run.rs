@@ -7,7 +7,7 @@ use super::grid::Grid;
 use super::journal::Journal;
 use crate::judge::Judgement;
 use crate::ledger::Ledger;
-use crate::model::{Event, Finding, Outcome, Purpose, Record, Severity};
+use crate::model::{Event, Finding, Purpose, Record, Severity};
 
 /// What the run is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,7 @@ pub struct Run {
     begun_ms: Option<u64>,
     first_round_ms: Option<u64>,
     last_ms: u64,
+    learned: u64,
     over: bool,
 }
 
@@ -67,9 +68,10 @@ impl Run {
     }
 
     fn note(&mut self, record: &Record) {
+        self.learned += 1;
         self.begun_ms.get_or_insert(record.at_ms);
         self.last_ms = self.last_ms.max(record.at_ms);
-        self.journal.learn(record);
+        self.journal.learn(record, &self.ledger);
         match &record.event {
             Event::RoundPlanned { round, pairs } => {
                 self.first_round_ms.get_or_insert(record.at_ms);
@@ -123,7 +125,8 @@ impl Run {
 
     /// Its findings, the worst first.
     pub fn findings(&self) -> &[Finding] {
-        self.judgement().map_or(&[], |judgement| &judgement.findings)
+        self.judgement()
+            .map_or(&[], |judgement| &judgement.findings)
     }
 
     /// How many findings are of this severity.
@@ -157,6 +160,11 @@ impl Run {
         self.waiting.is_empty()
     }
 
+    /// How many events are in the ledger.
+    pub fn learned(&self) -> u64 {
+        self.learned
+    }
+
     /// What the run is at.
     pub fn phase(&self) -> Phase {
         match (self.over || self.ledger.end().is_some(), self.purpose) {
@@ -180,16 +188,10 @@ impl Run {
         let coverage = &self.judgement()?.coverage;
         let done = coverage.measured + coverage.failed;
         let spent = self.last_ms.checked_sub(self.first_round_ms?)?;
-        let left = coverage.total().checked_sub(done).filter(|left| *left > 0)?;
+        let left = coverage
+            .total()
+            .checked_sub(done)
+            .filter(|left| *left > 0)?;
         (done > 0 && !self.over).then(|| spent / done as u64 * left as u64)
-    }
-
-    /// Probes that ended without being run, of all.
-    pub fn not_run(&self) -> usize {
-        let not_run = |outcome: &Outcome| matches!(outcome, Outcome::NotRun { .. });
-        let probes = self.ledger.probes();
-        probes
-            .filter(|probe| probe.outcome.as_ref().is_some_and(not_run))
-            .count()
     }
 }

@@ -13,6 +13,7 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::crossterm::{cursor, execute};
+use ratatui::layout::Rect;
 use ratatui::{Frame, Terminal};
 
 /// Whether the terminal is ours now.
@@ -35,13 +36,15 @@ impl Screen {
         restore_on_panic();
         take()?;
         let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout()));
-        Terminal::new(backend).map(|terminal| Self { terminal }).inspect_err(|_| give_back())
+        Terminal::new(backend)
+            .map(|terminal| Self { terminal })
+            .inspect_err(|_| give_back())
     }
 
     /// Takes it again, after it was given back or may have been another's.
     pub(super) fn take_again(&mut self) -> io::Result<()> {
         take()?;
-        self.terminal.clear()
+        self.forget()
     }
 
     /// Gives it back for a while.
@@ -64,7 +67,9 @@ impl Screen {
 
     /// The next frame is sent whole.
     pub(super) fn forget(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // `Terminal::clear` would ask for the cursor's place, and another thread reads the answer.
+        let (width, height) = self.size()?;
+        self.terminal.resize(Rect::new(0, 0, width, height))
     }
 
     /// Puts text on the clipboard (OSC 52).

@@ -209,12 +209,18 @@ fn what_is_asked_of_a_run_is_sent() {
     let run = running();
     let mut view = view(&run, (80, 24));
     assert_eq!(press(&mut view, &run, "p"), [Effect::Send(Command::Pause)]);
-    assert_eq!(press(&mut view, &run, ":pause enter"), [Effect::Send(Command::GoOn)]);
+    assert_eq!(
+        press(&mut view, &run, ":pause enter"),
+        [Effect::Send(Command::GoOn)]
+    );
     let effects = press(&mut view, &run, "r");
     assert!(matches!(&effects[..], [Effect::Send(Command::Probe(pairs))] if !pairs.is_empty()));
     let node = view.node.clone().unwrap();
     assert!(press(&mut view, &run, "x n").is_empty());
-    assert_eq!(press(&mut view, &run, "x y"), [Effect::Send(Command::Exclude(node))]);
+    assert_eq!(
+        press(&mut view, &run, "x y"),
+        [Effect::Send(Command::Exclude(node))]
+    );
     assert_eq!(press(&mut view, &run, "e"), [Effect::Export]);
 }
 
@@ -239,7 +245,10 @@ fn a_finding_is_copied_without_what_steers_terminals() {
     let [Effect::Copy(text)] = &effects[..] else {
         panic!("{effects:?}")
     };
-    assert!(text.contains("connection refused") && !text.contains('\u{1b}'), "{text}");
+    assert!(
+        text.contains("connection refused") && !text.contains('\u{1b}'),
+        "{text}"
+    );
 }
 
 #[test]
@@ -260,7 +269,10 @@ fn ascii_and_no_colour_still_say_everything() {
     view.settle(&run);
     let text = screen(&view, &run);
     assert!(text.is_ascii(), "{text}");
-    assert!(text.contains("H node02") && text.contains("v node04"), "{text}");
+    assert!(
+        text.contains("H node02") && text.contains("v node04"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -298,7 +310,10 @@ fn a_click_selects_and_a_second_one_opens() {
 
 /// A key of the table, a letter, or another size of the terminal.
 fn any_msg() -> impl Strategy<Value = Msg> {
-    let words: Vec<&str> = super::table().iter().flat_map(|b| b.keys.iter().copied()).collect();
+    let words: Vec<&str> = super::table()
+        .iter()
+        .flat_map(|b| b.keys.iter().copied())
+        .collect();
     prop_oneof![
         8 => prop::sample::select(words).prop_map(|word| Msg::Key(parse(word).unwrap())),
         2 => "[a-z]".prop_map(|word| Msg::Key(parse(&word).unwrap())),

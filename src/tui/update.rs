@@ -117,7 +117,12 @@ fn entered(view: &mut View, run: &Run) -> Vec<Effect> {
     };
     let found = commands(text.trim());
     match found.as_slice() {
-        [] => view.message = Some(format!("there is no command `{}`: ? lists them", text.trim())),
+        [] => {
+            view.message = Some(format!(
+                "there is no command `{}`: ? lists them",
+                text.trim()
+            ))
+        }
         [one] => return act(view, one.does, run),
         many if text.trim().is_empty() => {
             view.message = Some(format!("{} commands: ? lists them", many.len()));
@@ -236,7 +241,9 @@ fn open(view: &mut View, run: &Run) {
         Pane::Grid => {
             let Some(row) = view.row(run) else { return };
             let cell = row.cells.get(view.rail);
-            let device = cell.and_then(|cell| cell.nic.as_ref()).map(|nic| nic.device.clone());
+            let device = cell
+                .and_then(|cell| cell.nic.as_ref())
+                .map(|nic| nic.device.clone());
             let node = row.name.clone();
             view.only = Some(Only { node, device });
             view.filter.clear();
@@ -327,7 +334,8 @@ fn probe(view: &mut View, run: &Run) -> Vec<Effect> {
 
 fn pairs_of(nic: &NicId, run: &Run) -> Vec<Pair> {
     let probes = run.ledger().probes();
-    let mine = probes.filter(|probe| [&probe.planned.pair.from, &probe.planned.pair.to].contains(&nic));
+    let mine =
+        probes.filter(|probe| [&probe.planned.pair.from, &probe.planned.pair.to].contains(&nic));
     let mut pairs: Vec<Pair> = Vec::new();
     for probe in mine {
         let pair = &probe.planned.pair;

@@ -3,6 +3,7 @@
 use super::clean::columns;
 use super::draw::body_lines;
 use super::grid::Row;
+use super::marks::Mark;
 use super::panes;
 use super::run::Run;
 use super::theme::Theme;
@@ -78,7 +79,10 @@ pub struct List {
 impl List {
     /// Moves by lines, within the list.
     pub fn step(&mut self, by: isize, length: usize) {
-        self.at = self.at.saturating_add_signed(by).min(length.saturating_sub(1));
+        self.at = self
+            .at
+            .saturating_add_signed(by)
+            .min(length.saturating_sub(1));
     }
 
     /// Keeps the cursor in the list, and on the screen of so many lines.
@@ -102,7 +106,11 @@ pub struct Only {
 impl Only {
     fn has(&self, finding: &Finding) -> bool {
         let of_nic = |nic: &crate::model::NicId| {
-            nic.node == self.node && self.device.as_ref().is_none_or(|device| *device == nic.device)
+            nic.node == self.node
+                && self
+                    .device
+                    .as_ref()
+                    .is_none_or(|device| *device == nic.device)
         };
         match &finding.subject {
             Subject::Node(node) | Subject::NodeRail(node, _) => *node == self.node,
@@ -219,9 +227,11 @@ impl View {
         let findings = run.findings().iter().enumerate();
         self.shown = findings.filter(|(_, f)| has(f)).map(|(n, _)| n).collect();
         self.open &= !self.shown.is_empty();
-        let lines = panes::findings::list_lines(self.size, self.open);
+        let lines = panes::findings::list_lines(self.size);
         self.findings.keep(self.shown.len(), lines);
-        self.back = self.back.min(run.journal().entries().len().saturating_sub(1));
+        self.back = self
+            .back
+            .min(run.journal().entries().len().saturating_sub(1));
     }
 
     fn settle_grid(&mut self, run: &Run) {
@@ -230,9 +240,10 @@ impl View {
         // The cursor stays on its node; on the first line it stays on the worst.
         if self.grid.at > 0
             && let Some(node) = &self.node
-            && let Some(at) = self.lines.iter().position(
-                |line| matches!(line, GridLine::Node(row) if rows[*row].name == *node),
-            )
+            && let Some(at) = self
+                .lines
+                .iter()
+                .position(|line| matches!(line, GridLine::Node(row) if rows[*row].name == *node))
         {
             self.grid.at = at;
         }
@@ -271,13 +282,27 @@ impl View {
     fn arrange(&mut self, run: &Run) {
         let rows = run.grid().rows();
         let wanted = |row: &Row| {
-            let in_leaf = row.leaf.as_ref().is_some_and(|leaf| leaf.contains(&self.filter));
+            let in_leaf = row
+                .leaf
+                .as_ref()
+                .is_some_and(|leaf| leaf.contains(&self.filter));
             row.name.0.contains(&self.filter) || in_leaf
         };
         let mut order: Vec<usize> = (0..rows.len()).filter(|n| wanted(&rows[*n])).collect();
+        // Among those that are well, noise must not move rows about.
+        let rate = |row: &Row| {
+            if row.mark < Mark::Warned {
+                row.lowest
+            } else {
+                f64::INFINITY
+            }
+        };
         let worst = |a: &Row, b: &Row| {
-            let by_rate = a.lowest.total_cmp(&b.lowest);
-            a.mark.cmp(&b.mark).then(by_rate).then_with(|| a.name.cmp(&b.name))
+            let by_rate = rate(a).total_cmp(&rate(b));
+            a.mark
+                .cmp(&b.mark)
+                .then(by_rate)
+                .then_with(|| a.name.cmp(&b.name))
         };
         order.sort_by(|a, b| {
             let (a, b) = (&rows[*a], &rows[*b]);

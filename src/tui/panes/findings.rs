@@ -20,14 +20,16 @@ pub(in crate::tui) const HEAD: usize = 1;
 const SIDE_BY_SIDE: u16 = 110;
 
 /// Findings on the screen at once.
-pub(in crate::tui) fn list_lines(size: (u16, u16), _open: bool) -> usize {
+pub(in crate::tui) fn list_lines(size: (u16, u16)) -> usize {
     body_lines(size).saturating_sub(HEAD)
 }
 
 /// Lines of the finding that is open.
 pub(in crate::tui) fn detail_lines(view: &View, run: &Run) -> usize {
     let finding = view.finding(run);
-    finding.map_or(0, |f| detail(f, &view.theme, usize::from(view.size.0)).len())
+    finding.map_or(0, |f| {
+        detail(f, &view.theme, usize::from(view.size.0)).len()
+    })
 }
 
 /// Draws the list, the finding, or both.
@@ -87,7 +89,12 @@ fn list(view: &View, run: &Run, area: Rect, buffer: &mut Buffer) {
         shown if shown == total => format!(" {total} findings"),
         shown => format!(" {shown} of {total} findings"),
     };
-    put(buffer, area, 0, &Line::styled(head, theme.style(Role::Title)));
+    put(
+        buffer,
+        area,
+        0,
+        &Line::styled(head, theme.style(Role::Title)),
+    );
     let shown = view.shown.iter().enumerate().skip(view.findings.top);
     for (line, (number, finding)) in (1..area.height).zip(shown) {
         let Some(finding) = run.findings().get(*finding) else {
@@ -101,7 +108,11 @@ fn list(view: &View, run: &Run, area: Rect, buffer: &mut Buffer) {
 
 fn row(finding: &Finding, theme: &Theme, selected: bool, width: usize) -> Line<'static> {
     let (word, role) = severity(finding.severity);
-    let style = if selected { theme.selected() } else { Style::new() };
+    let style = if selected {
+        theme.selected()
+    } else {
+        Style::new()
+    };
     let ratio = finding.ratio.filter(|ratio| ratio.is_finite());
     let ratio = ratio.map_or_else(String::new, |ratio| format!("{:.2}", ratio.min(99.0)));
     let subject = finding.subject.to_string();
@@ -136,7 +147,10 @@ fn detail(finding: &Finding, theme: &Theme, width: usize) -> Vec<Line<'static>> 
         let measured = finding.measured.map(|rate| format!("measured {rate}, "));
         let from = finding.expected_from.as_deref().unwrap_or("no source");
         let cost = cost(finding);
-        let says = format!("{}expected {expected}: {from}{cost}", measured.unwrap_or_default());
+        let says = format!(
+            "{}expected {expected}: {from}{cost}",
+            measured.unwrap_or_default()
+        );
         lines.push(Line::default());
         lines.push(title("Expected"));
         lines.extend(text("   ", &says, Style::new()));
@@ -153,7 +167,7 @@ fn detail(finding: &Finding, theme: &Theme, width: usize) -> Vec<Line<'static>> 
     lines.push(title("What to do"));
     lines.extend(text("   ", &finding.remedy, Style::new()));
     lines.push(Line::default());
-    let more = "w: what the rule means   y: copy   esc: back";
+    let more = "w says what the rule means, y copies this, esc leads back";
     lines.extend(text(" ", more, theme.style(Role::Dim)));
     lines
 }

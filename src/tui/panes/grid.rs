@@ -69,13 +69,17 @@ fn columns(view: &View, run: &Run) -> Columns {
     let width = usize::from(view.size.0);
     let rails = run.grid().rails().len();
     let name = view.name_width.clamp(4, MAX_NAME) + 2;
+    // Where a NIC has a column for what runs on it, that parts it from the name.
+    let name = |form| name + usize::from(form == Form::Folded);
     let all = [
         (Form::Wide, 4),
         (Form::Middle, 4),
         (Form::Middle, 3),
+        (Form::Middle, 2),
         (Form::Middle, 1),
         (Form::Narrow, 4),
         (Form::Narrow, 3),
+        (Form::Narrow, 2),
         (Form::Narrow, 1),
         (Form::Narrow, 0),
         (Form::Folded, 4),
@@ -89,13 +93,14 @@ fn columns(view: &View, run: &Run) -> Columns {
             Some(false) => *form != Form::Folded,
             None => true,
         };
-        may_be && name + rails * form.width() + 1 + info_width(*info) <= width
+        may_be && name(*form) + rails * form.width() + 1 + info_width(*info) <= width
     };
     let fallback = match view.folded {
         Some(false) => (Form::Narrow, 0),
         _ => (Form::Folded, 0),
     };
     let (form, info) = all.iter().find(fits).copied().unwrap_or(fallback);
+    let name = name(form);
     Columns { name, form, info }
 }
 
@@ -132,7 +137,12 @@ pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buff
             true => " nothing is known of any node yet",
             false => " no node has these words: esc clears the filter",
         };
-        put(buffer, area, 2, &Line::styled(word, view.theme.style(Role::Dim)));
+        put(
+            buffer,
+            area,
+            2,
+            &Line::styled(word, view.theme.style(Role::Dim)),
+        );
         return;
     }
     let shown = view.lines.iter().enumerate().skip(view.grid.top);
@@ -172,7 +182,11 @@ fn leaf(view: &View, row: &Row) -> Line<'static> {
 
 fn node(view: &View, row: &Row, selected: bool, at: &Columns) -> Line<'static> {
     let theme = &view.theme;
-    let name_style = if selected { theme.selected() } else { Style::new() };
+    let name_style = if selected {
+        theme.selected()
+    } else {
+        Style::new()
+    };
     let mut spans = vec![
         Span::styled(row.mark.sign(theme), theme.style(row.mark.role())),
         Span::raw(" "),
@@ -190,7 +204,13 @@ fn node(view: &View, row: &Row, selected: bool, at: &Columns) -> Line<'static> {
 
 fn cell_spans(theme: &Theme, cell: &Cell, form: Form, under: bool, spans: &mut Vec<Span<'static>>) {
     let mark = cell.mark();
-    let cursor = |style: Style| if under { style.patch(theme.selected()) } else { style };
+    let cursor = |style: Style| {
+        if under {
+            style.patch(theme.selected())
+        } else {
+            style
+        }
+    };
     let mut style = cursor(theme.style(mark.role()));
     let busy = match (cell.busy > 0, theme.unicode) {
         (false, _) => " ",
@@ -241,7 +261,9 @@ fn bar(share: f64, unicode: bool) -> String {
 
 fn info(theme: &Theme, row: &Row, count: usize, spans: &mut Vec<Span<'static>>) {
     let cpu = row.cpu.filter(|cores| cores.is_finite());
-    let cpu = cpu.map_or_else(String::new, |cores| format!("{:.0}%", cores.min(99.0) * 100.0));
+    let cpu = cpu.map_or_else(String::new, |cores| {
+        format!("{:.0}%", cores.min(99.0) * 100.0)
+    });
     let words = [row.mark.words(), row.gpudirect, &cpu, &row.pcie];
     let poor = |n: usize| match n {
         0 => row.mark.role(),

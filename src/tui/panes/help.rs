@@ -61,7 +61,10 @@ fn line(binding: &Binding, theme: &Theme) -> Line<'static> {
     let keys = pad(&binding.keys.join(" "), 24);
     Line::from(vec![
         Span::styled(format!("   {keys}"), theme.style(Role::Busy)),
-        Span::styled(pad(&format!(":{}", binding.name), 12), theme.style(Role::Dim)),
+        Span::styled(
+            pad(&format!(":{}", binding.name), 12),
+            theme.style(Role::Dim),
+        ),
         Span::raw(binding.help),
     ])
 }

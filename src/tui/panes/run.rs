@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::ledger::{Covered, NodeState};
+use crate::ledger::{Covered, Gap, NodeState};
 use crate::model::{NodeName, RunEnd};
 use crate::tui::clean::{clock, pad, wrap};
 use crate::tui::draw::{put, put_all};
@@ -60,8 +60,8 @@ fn facts(view: &View, run: &Run, width: usize) -> Vec<Line<'static>> {
     say("phase", phase(view, run));
     say("time", time(view, run));
     say("nodes", nodes(run));
-    for line in coverage(run) {
-        say("measured", line);
+    for (number, line) in coverage(run).into_iter().enumerate() {
+        say(if number == 0 { "measured" } else { "" }, line);
     }
     let failures = failures(run);
     if !failures.is_empty() {
@@ -70,7 +70,10 @@ fn facts(view: &View, run: &Run, width: usize) -> Vec<Line<'static>> {
     if let Some(judgement) = run.judgement() {
         let unknown = judgement.cannot_tell.len();
         if unknown > 0 {
-            say("unknown", format!("{unknown} checks lacked their facts (e writes them all)"));
+            say(
+                "unknown",
+                format!("{unknown} checks lacked their facts (e writes them all)"),
+            );
         }
     }
     lines.push(Line::default());
@@ -101,7 +104,10 @@ fn phase(view: &View, run: &Run) -> String {
 fn time(view: &View, run: &Run) -> String {
     let elapsed = clock(run.elapsed_ms(view.pace.is_none().then_some(view.now_ms)));
     match run.left_ms() {
-        Some(left) => format!("{elapsed}, about {} to go and whatever is in doubt then", clock(left)),
+        Some(left) => format!(
+            "{elapsed}, about {} to go and whatever is in doubt then",
+            clock(left)
+        ),
         None => elapsed,
     }
 }
@@ -133,8 +139,27 @@ fn coverage(run: &Run) -> Vec<String> {
         Covered::Pairs => "pairs",
         Covered::Ends => "NIC directions",
     };
-    let mut lines = vec![format!("{} of {} {what}", coverage.measured, coverage.total())];
-    let mut gaps: Vec<_> = coverage.gaps.iter().collect();
+    let mut lines = vec![format!(
+        "{} of {} {what}",
+        coverage.measured,
+        coverage.total()
+    )];
+    // Of a run that goes on, the ledger can only say that it ended too early.
+    let is_to_come = |gap: &&Gap| !run.is_over() && !gap.tried && gap.why.starts_with("the run ");
+    let to_come: usize = coverage
+        .gaps
+        .iter()
+        .filter(is_to_come)
+        .map(|gap| gap.count)
+        .sum();
+    if to_come > 0 {
+        lines.push(format!("{to_come} to come"));
+    }
+    let mut gaps: Vec<_> = coverage
+        .gaps
+        .iter()
+        .filter(|gap| !is_to_come(gap))
+        .collect();
     gaps.sort_by_key(|gap| std::cmp::Reverse(gap.count));
     for gap in gaps.iter().take(MOST) {
         let how = if gap.tried { "failed" } else { "not run" };
@@ -151,7 +176,9 @@ fn failures(run: &Run) -> String {
     let mut failed: Vec<(u32, &NodeName)> = rows.map(|row| (row.failures, &row.name)).collect();
     failed.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
     let words = failed.iter().take(MOST);
-    let mut words: Vec<String> = words.map(|(count, node)| format!("{node} {count}")).collect();
+    let mut words: Vec<String> = words
+        .map(|(count, node)| format!("{node} {count}"))
+        .collect();
     if let Some(more @ 1..) = failed.len().checked_sub(MOST) {
         words.push(format!("{more} more nodes"));
     }
@@ -167,7 +194,12 @@ fn log(view: &View, run: &Run, area: Rect, buffer: &mut Buffer) {
     let shown = entries.range(end.saturating_sub(lines)..end);
     let begun = entries.front().map_or(0, |entry| entry.at_ms);
     for (line, entry) in (1..).zip(shown) {
-        put(buffer, area, line, &logged(view, entry, begun, usize::from(area.width)));
+        put(
+            buffer,
+            area,
+            line,
+            &logged(view, entry, begun, usize::from(area.width)),
+        );
     }
 }
 
