@@ -254,9 +254,11 @@ fn hints(view: &View, run: &Run) -> Line<'static> {
         .concat();
     wanted.extend(table().iter().filter(|b| holds(b.place)));
     wanted.extend(["pause", "export"].map(named).concat());
-    let live = ["probe", "exclude", "pause"];
-    let arrows = ["left", "right"];
-    wanted.retain(|b| !arrows.contains(&b.name) && !(run.is_over() && live.contains(&b.name)));
+    let of_a_live_run = ["probe", "exclude", "pause"];
+    if run.is_over() {
+        wanted.retain(|binding| !of_a_live_run.contains(&binding.name));
+    }
+    wanted.retain(|binding| !["left", "right"].contains(&binding.name));
     let mut spans = Vec::new();
     for binding in wanted {
         let key = binding.keys.first().copied().unwrap_or_default();
