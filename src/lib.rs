@@ -9,7 +9,7 @@
 //!
 //! The rooms import downwards only: `model`, the vocabulary; the pure rooms `config`, `plan`,
 //! `ledger`, `topology`, `judge`; the hands `verbs`, `gpu`, `survey`, `probe`, `wire`, `agent`, `remote`,
-//! `cluster`, `simulated`, `record`; the faces `report`; and `app`, which knows everybody.
+//! `cluster`, `simulated`, `record`; the faces `report` and `tui`; and `app`, which knows everybody.
 
 pub mod agent;
 pub mod app;
@@ -28,5 +28,6 @@ pub mod report;
 pub mod simulated;
 pub mod survey;
 pub mod topology;
+pub mod tui;
 pub mod verbs;
 pub mod wire;

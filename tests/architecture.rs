@@ -40,6 +40,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("record", &["model"]),
     // Faces.
     ("report", &["model", "ledger", "topology", "judge"]),
+    ("tui", &["model", "ledger", "topology", "judge"]),
 ];
 
 /// Rooms whose whole business it is to print, or that talk to a person before anything runs.

@@ -13,13 +13,14 @@ use crate::remote::{
     Carrier, CommandCarrier, LocalCarrier, Secret, SshCarrier, SshOptions, Target,
 };
 
-/// The nodes of a cluster with the way to each.
+/// The nodes of a cluster with the way to each. `asks` is the line that makes way where a passphrase
+/// is asked for; without one, none is.
 pub(super) fn members(
     cluster: &Cluster,
     operator: &Operator,
-    progress: ProgressBar,
+    asks: Option<ProgressBar>,
 ) -> Result<Vec<Member>, Failure> {
-    let carrier = carrier(cluster, operator, progress)?;
+    let carrier = carrier(cluster, operator, asks)?;
     let member = |node: &crate::config::NodeConfig| Member {
         target: Target {
             node: node.name.to_string(),
@@ -35,7 +36,7 @@ pub(super) fn members(
 fn carrier(
     cluster: &Cluster,
     operator: &Operator,
-    progress: ProgressBar,
+    asks: Option<ProgressBar>,
 ) -> Result<Arc<dyn Carrier>, Failure> {
     Ok(match &cluster.ssh.carrier {
         CarrierConfig::Local => Arc::new(LocalCarrier),
@@ -44,7 +45,7 @@ fn carrier(
             Arc::new(CommandCarrier::new(&words))
         }
         CarrierConfig::Ssh => {
-            let carrier = SshCarrier::new(ssh(cluster, operator, progress)?);
+            let carrier = SshCarrier::new(ssh(cluster, operator, asks)?);
             Arc::new(carrier.map_err(|error| Failure::usage(Failure::chain(&error)))?)
         }
     })
@@ -53,7 +54,7 @@ fn carrier(
 fn ssh(
     cluster: &Cluster,
     operator: &Operator,
-    progress: ProgressBar,
+    asks: Option<ProgressBar>,
 ) -> Result<SshOptions, Failure> {
     let home = operator.home.clone().unwrap_or_else(|| PathBuf::from("/"));
     let usual = SshOptions::for_home(&home);
@@ -74,7 +75,7 @@ fn ssh(
         connect_timeout: cluster.ssh.connect_timeout,
         login_timeout: cluster.ssh.connect_timeout,
         handshakes: cluster.ssh.concurrency,
-        passphrase: Arc::new(move |key: &Path| ask(&progress, key)),
+        passphrase: Arc::new(move |key: &Path| ask(asks.as_ref()?, key)),
         ..usual
     })
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::failure::Failure;
 use super::reports::Reports;
-use super::{config, start, sweep};
+use super::{config, dashboard, live, start, sweep};
 use crate::cli::DemoArgs;
 use crate::cluster::{Conductor, Limits};
 use crate::config::{DEMO, Scenario, read_scenario};
@@ -17,6 +17,9 @@ use crate::simulated::SimulatedFleet;
 pub(super) fn run(arguments: &DemoArgs) -> Result<u8, Failure> {
     if arguments.show_scenario {
         return config::print(DEMO);
+    }
+    if arguments.tui {
+        dashboard::needs_terminal()?;
     }
     let scenario = scenario(arguments.scenario.as_deref())?;
     let (scenario, left_out) = scenario.resized(arguments.nodes, arguments.rails);
@@ -37,6 +40,10 @@ pub(super) fn run(arguments: &DemoArgs) -> Result<u8, Failure> {
     let create =
         |path| Writer::create(path).map_err(|error| Failure::usage(Failure::chain(&error)));
     let mut record = arguments.record.as_deref().map(create).transpose()?;
+    if arguments.tui {
+        let reports = arguments.reports.is_asked().then_some(reports);
+        return live::simulate(arguments, &scenario, settings, record, reports);
+    }
     let ledger = conduct(&scenario, settings, record.as_mut())?;
     let again = format!("--seed {} makes it again", arguments.seed);
     reports.write(&ledger, &again)

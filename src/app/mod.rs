@@ -3,10 +3,12 @@
 mod agent;
 mod carriers;
 mod config;
+mod dashboard;
 mod demo;
 mod explain;
 mod failure;
 mod inspect;
+mod live;
 mod output;
 mod progress;
 mod replay;
@@ -27,6 +29,7 @@ use crate::cli::{Cli, Command, ConfigCommand};
 /// found, 2 bad usage or configuration, 3 could not judge.
 pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
+        Command::Sweep(arguments) => live::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::failure::Failure;
 use super::reports::{Reports, kept};
+use super::{dashboard, live};
 use crate::cli::ReplayArgs;
 use crate::ledger::Ledger;
 use crate::model::{Record, RunEnd};
@@ -12,9 +13,16 @@ use crate::record::{TornTail, read};
 /// Reads a record, says where it ends early, and reports.
 pub(super) fn run(arguments: &ReplayArgs) -> Result<u8, Failure> {
     let file = &arguments.file;
+    if arguments.tui {
+        dashboard::needs_terminal()?;
+    }
     let (records, torn) = read(file).map_err(|error| Failure::usage(Failure::chain(&error)))?;
     let ledger = recalled(&records);
     let reports = Reports::open(&arguments.reports, Some(file))?;
+    if arguments.tui {
+        let reports = arguments.reports.is_asked().then_some(reports);
+        return live::replay(arguments, records, reports);
+    }
     if let Some(torn) = &torn {
         eprintln!("{}", cut_off(file, torn, &ledger));
     }

@@ -17,15 +17,7 @@ use crate::record::{RecordError, Writer, default_path};
 
 /// Runs, reports, and returns the verdict's exit code.
 pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
-    let ReportArgs {
-        config: file,
-        nodes,
-        accept_new,
-        ..
-    } = arguments;
-    let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
-    let cluster = cluster.without(&arguments.pick.exclude);
-    let cluster = cluster.map_err(|error| Failure::usage(format!("--exclude: {error}")))?;
+    let cluster = cluster(arguments)?;
     if let Some(path) = &arguments.resume {
         return go_on(arguments, path, &cluster);
     }
@@ -42,8 +34,25 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
     Ok(code)
 }
 
+/// The nodes that are asked for.
+pub(super) fn cluster(arguments: &ReportArgs) -> Result<Cluster, Failure> {
+    let ReportArgs {
+        config: file,
+        nodes,
+        accept_new,
+        ..
+    } = arguments;
+    let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
+    let cluster = cluster.without(&arguments.pick.exclude);
+    cluster.map_err(|error| Failure::usage(format!("--exclude: {error}")))
+}
+
 /// What the cluster file and the command line ask for.
-fn settings(arguments: &ReportArgs, cluster: &Cluster, seed: u64) -> Result<RunSettings, Failure> {
+pub(super) fn settings(
+    arguments: &ReportArgs,
+    cluster: &Cluster,
+    seed: u64,
+) -> Result<RunSettings, Failure> {
     let mut settings = cluster.settings(seed);
     settings.force = arguments.force;
     sweep::settle(&mut settings, &arguments.sweep)?;
@@ -72,7 +81,7 @@ fn go_on(arguments: &ReportArgs, path: &Path, cluster: &Cluster) -> Result<u8, F
     Ok(code)
 }
 
-fn record(arguments: &ReportArgs) -> Result<Writer, Failure> {
+pub(super) fn record(arguments: &ReportArgs) -> Result<Writer, Failure> {
     let path = match &arguments.record {
         Some(path) => path.clone(),
         None => default_path(&state_directory()?, jiff::Timestamp::now()),
@@ -97,7 +106,7 @@ fn state_directory() -> Result<PathBuf, Failure> {
 }
 
 /// For a person: a program knows, or reads it in the record's folder.
-fn say_where(ledger: &Ledger, record: &Path) {
+pub(super) fn say_where(ledger: &Ledger, record: &Path) {
     if !std::io::stderr().is_terminal() {
         return;
     }
@@ -118,7 +127,7 @@ fn conduct(
     let payload = start::payload(cluster)?;
     let mut progress = Progress::new(settings.nodes.len());
     progress.recall(&so_far);
-    let members = carriers::members(cluster, &config::operator(), progress.bar())?;
+    let members = carriers::members(cluster, &config::operator(), Some(progress.bar()))?;
     let stop = start::stop_on_signal()?;
     start::raise_descriptor_limit();
     let fleet = CarrierFleet::start(members, &payload)

@@ -63,7 +63,7 @@ fn there(cluster: &Cluster, interval: Duration, screen: &mut Screen) -> Result<(
         });
     }
     let payload = start::payload(cluster)?;
-    let members = carriers::members(cluster, &config::operator(), ProgressBar::hidden())?;
+    let members = carriers::members(cluster, &config::operator(), Some(ProgressBar::hidden()))?;
     let stop = start::stop_on_signal()?;
     start::raise_descriptor_limit();
     let fleet = CarrierFleet::start(members, &payload)

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{ReportsArgs, SweepArgs};
+use super::{FaceArgs, ReportsArgs, SweepArgs};
 
 const DEMO_EXAMPLES: &str = concat!(
     "\
 Examples:
   linerate demo
       16 nodes with 4 NICs each and a handful of faults. No packet is sent.
+  linerate demo --tui
+      The same on the dashboard of linerate sweep, at the pace of a real run.
   linerate demo --nodes 64 --rails 8 --format json
   linerate demo --show-scenario > scenario.toml
   linerate demo --scenario scenario.toml
@@ -44,6 +46,18 @@ pub struct DemoArgs {
     /// The seed of schedule and chance: the same seed, the same report
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+
+    /// Show it on the dashboard, at the pace of a real run
+    #[arg(long)]
+    pub tui: bool,
+
+    /// On the dashboard, do not wait as long as a real run takes
+    #[arg(long, requires = "tui")]
+    pub fast: bool,
+
+    /// How the dashboard looks.
+    #[command(flatten)]
+    pub face: FaceArgs,
 
     /// What is written, and where to.
     #[command(flatten)]

@@ -12,6 +12,7 @@ Exit codes:
     };
 }
 
+mod dashboard;
 mod demo;
 mod explain;
 mod inspect;
@@ -28,6 +29,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub use dashboard::{DashboardArgs, FaceArgs, ThemeArg};
 pub use demo::DemoArgs;
 pub use explain::ExplainArgs;
 pub use inspect::InspectArgs;
@@ -40,6 +42,7 @@ pub use watch::WatchArgs;
 const EXAMPLES: &str = concat!(
     "\
 Examples:
+  linerate sweep --config cluster.toml
   linerate report --config cluster.toml
   linerate report --config cluster.toml 'node[001-016]'
   linerate report --config cluster.toml --format text --format json=run.json
@@ -67,6 +70,8 @@ pub struct Cli {
 /// What linerate can do.
 #[derive(Debug, Clone, PartialEq, Subcommand)]
 pub enum Command {
+    /// Measure as report does, on a dashboard that fills while it runs
+    Sweep(DashboardArgs),
     /// Measure NICs against each other on every rail and report what is not at line rate
     Report(ReportArgs),
     /// Report a recorded run once more, without a node

@@ -74,6 +74,11 @@ impl FromStr for FormatArg {
 }
 
 impl ReportsArgs {
+    /// Whether a report is asked for by name.
+    pub fn is_asked(&self) -> bool {
+        !self.formats.is_empty() || self.output.is_some()
+    }
+
     /// The reports to write, each with its file or, with `None`, to standard output.
     ///
     /// # Errors

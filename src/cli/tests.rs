@@ -25,6 +25,7 @@ fn the_command_line_is_consistent() {
 fn help_says_what_there_is() {
     insta::assert_snapshot!("help", help(&[]));
     insta::assert_snapshot!("help_report", help(&["report"]));
+    insta::assert_snapshot!("help_sweep", help(&["sweep"]));
     insta::assert_snapshot!("help_replay", help(&["replay"]));
     insta::assert_snapshot!("help_demo", help(&["demo"]));
     insta::assert_snapshot!("help_watch", help(&["watch"]));

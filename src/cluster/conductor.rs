@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::commands::Asked;
 use super::fleet::{Fleet, FromNode};
 use super::planning;
 use super::round::{Action, Round, Seat};
@@ -68,6 +69,8 @@ pub struct Conductor<'a, F, E> {
     pub(super) ledger: Ledger,
     emit: &'a mut dyn FnMut(Event) -> Result<(), E>,
     stop: &'a AtomicBool,
+    /// What is asked of it while it runs.
+    pub(super) asked: Asked<'a>,
     next_probe: u64,
     next_round: u32,
     /// When deadlines were looked at last.
@@ -119,6 +122,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             ledger,
             emit,
             stop,
+            asked: Asked::default(),
             next_probe: 0,
             next_round: 0,
             looked: now,
@@ -167,6 +171,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     /// The rounds of the pattern that are still to be played, then what they leave in doubt.
     fn measure(&mut self) -> Step<E> {
         for pairs in self.plan()? {
+            self.obey()?;
             if self.out_of_time() {
                 break;
             }
@@ -236,6 +241,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     /// in between once.
     fn follow_up(&mut self) -> Step<E> {
         while !self.stopped() {
+            self.obey()?;
             let probes = planning::follow_up(&self.ledger, &self.settings);
             if probes.is_empty() || self.out_of_time() {
                 return Ok(());
@@ -252,13 +258,13 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         Ok(())
     }
 
-    fn begin_round(&mut self) -> u32 {
+    pub(super) fn begin_round(&mut self) -> u32 {
         let round = self.next_round;
         self.next_round = self.next_round.saturating_add(1);
         round
     }
 
-    fn play(&mut self, round: u32, probes: Probes) -> Step<E> {
+    pub(super) fn play(&mut self, round: u32, probes: Probes) -> Step<E> {
         let planned = self.announce(round, probes)?;
         let seats = self.seat(planned)?;
         self.play_round(seats)
@@ -316,6 +322,9 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             let (from, to) = (&planned.pair.from.node, &planned.pair.to.node);
             match (self.ready(from), self.ready(to)) {
                 _ if self.stopped() => self.not_run(&planned, "the run was interrupted")?,
+                _ if self.asked.excludes(&planned.pair) => {
+                    self.not_run(&planned, "the operator excluded its node")?;
+                }
                 (Some(initiator), Some(target)) => {
                     seats.push(Seat {
                         planned,

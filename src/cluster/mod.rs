@@ -3,6 +3,7 @@
 //! then samples.
 
 mod believe;
+mod commands;
 mod conductor;
 mod fleet;
 #[cfg(test)]

@@ -260,6 +260,11 @@ impl Ledger {
         self.probes.values()
     }
 
+    /// One probe.
+    pub fn probe(&self, probe: crate::model::ProbeId) -> Option<&Probe> {
+        self.probes.get(&probe)
+    }
+
     /// Pairs that could not be probed.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped

@@ -1,6 +1,7 @@
 //! The vocabulary: ids, units, facts, probes, expectations, findings, events.
 //! Knows no clock, file, thread or colour, and imports no other room.
 
+mod command;
 mod counters;
 mod event;
 mod fabric;
@@ -27,6 +28,7 @@ pub mod testing;
 mod text;
 mod units;
 
+pub use command::Command;
 pub use counters::{Counter, CounterStep, Counters, Grown, UnreadCounters, saturates_at};
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
 pub use fabric::{FabricStanding, LeafEnd, LeafStanding, Stray};

@@ -10,4 +10,4 @@ pub mod watch;
 
 pub use explain::{explain, rules};
 pub use json::{REPORT_SCHEMA, json};
-pub use text::{Style, text};
+pub use text::{Style, headline, text};

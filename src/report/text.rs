@@ -56,7 +56,11 @@ pub fn text(
     }
 }
 
-fn headline(
+/// Writes the verdict and how much it rests on, a line or two.
+///
+/// # Errors
+/// Whatever `out` reports.
+pub fn headline(
     ledger: &Ledger,
     judgement: &Judgement,
     style: Style,

@@ -1,0 +1,264 @@
+//! `linerate sweep`, and the demo and the replay on the same dashboard.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::dashboard::{self, Wanted, Wires};
+use super::failure::Failure;
+use super::output::Output;
+use super::reports::{Reports, kept};
+use super::resume::{self, Begun};
+use super::{carriers, config, report, start, sweep};
+use crate::cli::{Color, DashboardArgs, DemoArgs, ReplayArgs};
+use crate::cluster::{CarrierFleet, Conductor, Fleet, Limits};
+use crate::config::{Cluster, Scenario};
+use crate::judge::judge;
+use crate::ledger::Ledger;
+use crate::model::{Command, Event, Record, RunSettings};
+use crate::record::{RecordError, Writer, read};
+use crate::report::headline;
+use crate::simulated::SimulatedFleet;
+
+/// The longest pause of a recorded run that is waited for.
+const LONGEST_GAP_MS: u64 = 2000;
+
+/// Sweeps a cluster on the dashboard; the verdict's exit code.
+pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
+    dashboard::needs_terminal()?;
+    let asked = &arguments.run;
+    let cluster = report::cluster(asked)?;
+    let record = asked.resume.as_deref().or(asked.record.as_deref());
+    let reports = asked.reports.is_asked();
+    let reports = reports
+        .then(|| Reports::open(&asked.reports, record))
+        .transpose()?;
+    let (before, begun) = begin(arguments, &cluster)?;
+    if let Some(note) = sweep::ungrouped(&cluster) {
+        eprintln!("{note}");
+    }
+    let path = begun.record.as_ref().map(|record| record.path().to_owned());
+    let path = path.or_else(|| asked.resume.clone());
+    let title = asked
+        .config
+        .as_ref()
+        .map_or("linerate".to_owned(), |file| file.display().to_string());
+    let wanted = Wanted {
+        title,
+        pace: None,
+        face: &arguments.face,
+        color: asked.reports.color,
+    };
+    let (run, ()) = dashboard::run(wanted, |wires| {
+        before.into_iter().for_each(|record| wires.show(record));
+        match begun.record {
+            Some(record) => conduct(&cluster, begun.settings, begun.so_far, record, wires),
+            None => Ok(()),
+        }
+    })?;
+    leave(run.ledger(), path.as_deref(), reports, asked.reports.color)
+}
+
+/// A new run, or one that goes on, with what was recorded of it before.
+fn begin(arguments: &DashboardArgs, cluster: &Cluster) -> Result<(Vec<Record>, Begun), Failure> {
+    let asked = &arguments.run;
+    if let Some(path) = &asked.resume {
+        let (before, _) = read(path).map_err(|error| Failure::usage(Failure::chain(&error)))?;
+        let begun = resume::open(path, &|seed| report::settings(asked, cluster, seed))?;
+        return Ok((before, begun));
+    }
+    let seed = asked.seed.unwrap_or_else(rand::random);
+    let settings = report::settings(asked, cluster, seed)?;
+    let begun = Begun {
+        so_far: Ledger::default(),
+        settings,
+        record: Some(report::record(asked)?),
+    };
+    Ok((Vec::new(), begun))
+}
+
+fn conduct(
+    cluster: &Cluster,
+    settings: RunSettings,
+    so_far: Ledger,
+    mut record: Writer,
+    wires: &Wires,
+) -> Result<(), Failure> {
+    let payload = start::payload(cluster)?;
+    // Nobody is asked for a passphrase across the dashboard.
+    let members = carriers::members(cluster, &config::operator(), None)?;
+    start::raise_descriptor_limit();
+    let fleet = CarrierFleet::start(members, &payload)
+        .map_err(|error| Failure::work(format!("cannot start a thread for each node: {error}")))?;
+    let mut emit = |event: Event| -> Result<(), RecordError> {
+        wires.show(record.append(&event)?);
+        Ok(())
+    };
+    let mut next = || wires.commands.try_recv().ok();
+    lead(fleet, settings, so_far, wires, &mut emit, &mut next)?;
+    record
+        .sync()
+        .map_err(|error| Failure::work(Failure::chain(&error)))
+}
+
+fn lead<F: Fleet>(
+    fleet: F,
+    settings: RunSettings,
+    so_far: Ledger,
+    wires: &Wires,
+    emit: &mut dyn FnMut(Event) -> Result<(), RecordError>,
+    next: &mut dyn FnMut() -> Option<Command>,
+) -> Result<(), Failure> {
+    Conductor::new(fleet, settings, Limits::default(), &wires.stop, emit)
+        .obeying(next)
+        .after(so_far)
+        .run()
+        .map(drop)
+        .map_err(|error| Failure::work(Failure::chain(&error)))
+}
+
+/// A simulated run on the dashboard.
+pub(super) fn simulate(
+    arguments: &DemoArgs,
+    scenario: &Scenario,
+    settings: RunSettings,
+    mut record: Option<Writer>,
+    reports: Option<Reports>,
+) -> Result<u8, Failure> {
+    let wanted = Wanted {
+        title: "linerate demo".to_owned(),
+        pace: None,
+        face: &arguments.face,
+        color: arguments.reports.color,
+    };
+    let fleet = SimulatedFleet::new(scenario, &settings.nodes, settings.seed);
+    let pace = (!arguments.fast).then(|| Duration::from_millis(settings.probe.duration_ms.into()));
+    let nodes = u32::try_from(settings.nodes.len().max(1)).unwrap_or(u32::MAX);
+    let path = record.as_ref().map(|record| record.path().to_owned());
+    let (run, ()) = dashboard::run(wanted, |wires| {
+        let mut seq = 0;
+        let mut emit = |event: Event| -> Result<(), RecordError> {
+            let probing = matches!(event, Event::RoundPlanned { .. });
+            let surveyed = matches!(event, Event::NodeSurveyed { .. });
+            let kept = match &mut record {
+                Some(record) => record.append(&event)?,
+                None => now(&mut seq, event),
+            };
+            wires.show(kept);
+            if let Some(pace) = pace {
+                let time = if surveyed { pace / nodes } else { pace };
+                let _ = (probing || surveyed) && wires.wait(time);
+            }
+            Ok(())
+        };
+        // Simulated time does not wait while the run is paused: this does.
+        let wait = Duration::from_millis(20);
+        let mut next = || wires.commands.recv_timeout(wait).ok();
+        lead(
+            fleet,
+            settings,
+            Ledger::default(),
+            wires,
+            &mut emit,
+            &mut next,
+        )?;
+        let synced = record.as_mut().map_or(Ok(()), Writer::sync);
+        synced.map_err(|error| Failure::work(Failure::chain(&error)))
+    })?;
+    leave(
+        run.ledger(),
+        path.as_deref(),
+        reports,
+        arguments.reports.color,
+    )
+}
+
+fn now(seq: &mut u64, event: Event) -> Record {
+    let at_ms = jiff::Timestamp::now().as_millisecond();
+    *seq += 1;
+    Record {
+        seq: *seq - 1,
+        at_ms: u64::try_from(at_ms).unwrap_or(0),
+        event,
+    }
+}
+
+/// A recorded run on the dashboard. However early it is left, the whole run is judged.
+pub(super) fn replay(
+    arguments: &ReplayArgs,
+    records: Vec<Record>,
+    reports: Option<Reports>,
+) -> Result<u8, Failure> {
+    let file = &arguments.file;
+    let wanted = Wanted {
+        title: file.display().to_string(),
+        pace: Some(1.0),
+        face: &arguments.face,
+        color: arguments.reports.color,
+    };
+    let ledger = super::replay::recalled(&records);
+    dashboard::run(wanted, |wires| {
+        play(records, arguments.fast, wires);
+        Ok(())
+    })?;
+    leave(&ledger, Some(file), reports, arguments.reports.color)
+}
+
+fn play(records: Vec<Record>, fast: bool, wires: &Wires) {
+    let (mut pace, mut paused) = (1.0, false);
+    let mut before: Option<u64> = None;
+    for record in records {
+        let gap = record.at_ms.saturating_sub(before.unwrap_or(record.at_ms));
+        before = Some(record.at_ms);
+        let mut gap = if fast {
+            0.0
+        } else {
+            gap.min(LONGEST_GAP_MS) as f64
+        };
+        // In pieces: what is asked for counts at once.
+        loop {
+            while let Ok(command) = wires.commands.try_recv() {
+                match command {
+                    Command::Pause => paused = true,
+                    Command::GoOn => paused = false,
+                    Command::Pace(times) => pace = times,
+                    Command::Probe(_) | Command::Exclude(_) => {}
+                }
+            }
+            if !paused && gap <= 0.0 {
+                break;
+            }
+            let piece = if paused { 20.0 } else { (gap / pace).min(20.0) };
+            if !wires.wait(Duration::from_secs_f64(piece / 1e3)) {
+                return;
+            }
+            gap -= if paused { 0.0 } else { piece * pace };
+        }
+        wires.show(record);
+    }
+}
+
+/// What stays on the normal screen: the verdict, where the run is kept, reports that were asked for.
+fn leave(
+    ledger: &Ledger,
+    record: Option<&Path>,
+    reports: Option<Reports>,
+    color: Color,
+) -> Result<u8, Failure> {
+    let judgement = judge(ledger);
+    let mut output = Output::standard();
+    let style = output.style(color);
+    headline(ledger, &judgement, style, output.writer())
+        .and_then(|()| match record {
+            Some(record) => writeln!(output.writer(), "{}", kept(record)),
+            None => Ok(()),
+        })
+        .map_err(|error| Failure::work(format!("cannot write to standard output: {error}")))?;
+    output.finish()?;
+    match reports {
+        Some(reports) => {
+            let kept = record.map_or("it was not recorded".to_owned(), kept);
+            reports.write(ledger, &kept)
+        }
+        None => Ok(judgement.verdict.exit_code()),
+    }
+}

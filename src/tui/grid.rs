@@ -1,0 +1,435 @@
+//! The grid as it stands: a row for each node, a cell for each rail, brought up to date by what each
+//! event changes, so that drawing only looks up.
+
+use std::collections::HashMap;
+
+use super::marks::Mark;
+use crate::judge::{GpuWay, Judgement, expected, gpu_pairs};
+use crate::ledger::{Ledger, Probe};
+use crate::model::{
+    Direction, Event, Finding, Gbps, Measurement, NicId, NodeFacts, NodeName, Outcome, PlannedPair,
+    ProbeId, Rail, RailNic, Rule, Severity, Subject,
+};
+use crate::topology::links_on_path;
+
+/// More rails than any rule makes.
+const MAX_RAILS: usize = 256;
+
+/// The best that one direction of a NIC reached.
+#[derive(Debug, Clone, Copy)]
+pub struct Best {
+    /// Over all partners.
+    pub rate: Gbps,
+    /// What its pair should reach, where that is known.
+    pub expected: Option<Gbps>,
+}
+
+impl Best {
+    /// The share of what is expected or, where that is unknown, of the best of its rail.
+    fn share(&self, rail_best: Option<Gbps>) -> Option<f64> {
+        self.rate.share_of(self.expected.or(rail_best)?)
+    }
+}
+
+/// A NIC in its place.
+#[derive(Debug, Clone, Default)]
+pub struct Cell {
+    /// The NIC, where there is one.
+    pub nic: Option<NicId>,
+    /// What it sent at best.
+    pub tx: Option<Best>,
+    /// What it received at best.
+    pub rx: Option<Best>,
+    /// Probes of it that run now.
+    pub busy: u32,
+    /// Whether its last probe went wrong.
+    pub failed: bool,
+    /// What is known of it.
+    pub mark: Option<Mark>,
+}
+
+impl Cell {
+    /// The direction that is the worse, which is what the cell shows.
+    pub fn worse(&self) -> Option<Best> {
+        // Without an expectation the rates themselves are compared.
+        let key = |best: &Best| best.share(Some(Gbps(1.0))).unwrap_or(f64::INFINITY);
+        let both = self.tx.into_iter().chain(self.rx);
+        both.min_by(|a, b| key(a).total_cmp(&key(b)))
+    }
+
+    /// What is known of it.
+    pub fn mark(&self) -> Mark {
+        self.mark.unwrap_or(Mark::NotRun)
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its name.
+    pub name: NodeName,
+    /// Its leaf group.
+    pub leaf: Option<String>,
+    /// A cell for each rail.
+    pub cells: Vec<Cell>,
+    /// How its NICs reach the memory of its GPUs, in a word.
+    pub gpudirect: &'static str,
+    /// The worst PCIe link above its NICs, such as `5.0x8/16`.
+    pub pcie: String,
+    /// The processor time of a core that its last transfer took, as a share.
+    pub cpu: Option<f64>,
+    /// Probes that it, or a pair of it, failed in.
+    pub failures: u32,
+    /// Whether it is lost.
+    pub lost: bool,
+    /// What is known of the node apart from its NICs.
+    own: Option<Mark>,
+    /// The worst that is known.
+    pub mark: Mark,
+    /// The lowest share that a NIC of it reached; infinite before one did.
+    pub lowest: f64,
+}
+
+impl Row {
+    fn new(name: &NodeName, leaf: Option<String>) -> Self {
+        Self {
+            name: name.clone(),
+            leaf,
+            cells: Vec::new(),
+            gpudirect: "",
+            pcie: String::new(),
+            cpu: None,
+            failures: 0,
+            lost: false,
+            own: None,
+            mark: Mark::NotRun,
+            lowest: f64::INFINITY,
+        }
+    }
+}
+
+/// All rows, in the order of the run's settings.
+#[derive(Debug, Clone, Default)]
+pub struct Grid {
+    rows: Vec<Row>,
+    places: HashMap<NodeName, usize>,
+    rails: Vec<Rail>,
+    now: HashMap<ProbeId, [(usize, usize); 2]>,
+    named: HashMap<(usize, usize), Mark>,
+    /// The best of each rail: what NICs are held against that nobody states a line rate of.
+    best: Vec<Option<Gbps>>,
+    version: u64,
+}
+
+impl Grid {
+    /// The rows.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The rails, in order: those of the cells.
+    pub fn rails(&self) -> &[Rail] {
+        &self.rails
+    }
+
+    /// One node's row.
+    pub fn row(&self, node: &NodeName) -> Option<&Row> {
+        self.rows.get(*self.places.get(node)?)
+    }
+
+    /// Grows with every change.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Takes in what an event changed; the ledger has it already.
+    pub fn learn(&mut self, event: &Event, ledger: &Ledger) {
+        match event {
+            Event::RunStarted { .. } => self.start(ledger),
+            Event::NodeSurveyed { node, facts } => self.survey(node, facts),
+            Event::NodeLost { node, .. } => self.lost(node, true),
+            Event::NodeConnected { node, .. } => self.lost(node, false),
+            Event::RailsResolved { nics } => self.resolve(nics),
+            Event::RoundPlanned { pairs, .. } => self.plan(pairs),
+            Event::ProbeEnded { probe, outcome } => self.ended(*probe, outcome, ledger),
+            Event::RunFinished { .. } | Event::RunResumed { .. } => self.plan(&[]),
+            _ => return,
+        }
+        self.version += 1;
+    }
+
+    fn start(&mut self, ledger: &Ledger) {
+        let Some(settings) = ledger.settings() else {
+            return;
+        };
+        let groups = &settings.sweep.groups;
+        let mut leaves: HashMap<&NodeName, &str> = HashMap::new();
+        for group in groups {
+            for node in &group.nodes {
+                leaves.entry(node).or_insert(&group.name);
+            }
+        }
+        let row = |node| Row::new(node, leaves.get(node).map(|leaf| (*leaf).to_owned()));
+        self.rows = settings.nodes.iter().map(row).collect();
+        let places = self.rows.iter().enumerate();
+        self.places = places.map(|(n, row)| (row.name.clone(), n)).collect();
+    }
+
+    fn row_mut(&mut self, node: &NodeName) -> Option<&mut Row> {
+        self.rows.get_mut(*self.places.get(node)?)
+    }
+
+    fn survey(&mut self, node: &NodeName, facts: &NodeFacts) {
+        let (gpudirect, pcie) = (gpudirect(facts), narrowest(facts));
+        if let Some(row) = self.row_mut(node) {
+            (row.gpudirect, row.pcie) = (gpudirect, pcie);
+        }
+    }
+
+    fn lost(&mut self, node: &NodeName, lost: bool) {
+        if let Some(&place) = self.places.get(node) {
+            self.rows[place].lost = lost;
+            self.settle(place, None);
+        }
+    }
+
+    fn resolve(&mut self, nics: &[RailNic]) {
+        let mut rails: Vec<Rail> = nics.iter().map(|entry| entry.rail).collect();
+        rails.extend(&self.rails);
+        rails.sort_unstable();
+        rails.dedup();
+        rails.truncate(MAX_RAILS);
+        let count = rails.len();
+        self.rails = rails;
+        self.best = vec![None; count];
+        for row in &mut self.rows {
+            row.cells.resize_with(count, Cell::default);
+        }
+        for entry in nics {
+            if let Some((row, rail)) = self.place(&entry.node, entry.rail) {
+                let cell = &mut self.rows[row].cells[rail];
+                if cell.nic.as_ref() != entry.nic.value() {
+                    *cell = Cell::default();
+                }
+                cell.nic = entry.nic.value().cloned();
+            }
+        }
+    }
+
+    fn place(&self, node: &NodeName, rail: Rail) -> Option<(usize, usize)> {
+        let row = *self.places.get(node)?;
+        let rail = self.rails.binary_search(&rail).ok()?;
+        (rail < self.rows[row].cells.len()).then_some((row, rail))
+    }
+
+    fn plan(&mut self, pairs: &[PlannedPair]) {
+        for ends in std::mem::take(&mut self.now).into_values() {
+            for (row, rail) in ends {
+                self.rows[row].cells[rail].busy = 0;
+            }
+        }
+        for planned in pairs {
+            let ends = [&planned.pair.from, &planned.pair.to];
+            let ends = ends.map(|nic| self.place(&nic.node, planned.pair.rail));
+            let [Some(from), Some(to)] = ends else {
+                continue;
+            };
+            for (row, rail) in [from, to] {
+                self.rows[row].cells[rail].busy += 1;
+            }
+            self.now.insert(planned.probe, [from, to]);
+        }
+    }
+
+    fn ended(&mut self, id: ProbeId, outcome: &Outcome, ledger: &Ledger) {
+        let (Some(ends), Some(probe)) = (self.now.remove(&id), ledger.probe(id)) else {
+            return;
+        };
+        let best = probe.rate().map(|rate| Best {
+            rate,
+            expected: expected(ledger, probe).value().copied(),
+        });
+        for (n, (row, rail)) in ends.into_iter().enumerate() {
+            let direction = [Direction::Tx, Direction::Rx][n];
+            let row_number = row;
+            let row = &mut self.rows[row];
+            let cell = &mut row.cells[rail];
+            cell.busy = cell.busy.saturating_sub(1);
+            cell.failed = matches!(outcome, Outcome::Failed { .. });
+            row.failures += u32::from(cell.failed);
+            if let Some(best) = best.filter(|_| counts(probe)) {
+                cell.reached(direction, best);
+                let of_rail = &mut self.best[rail];
+                *of_rail = Some(of_rail.map_or(best.rate, |known| Gbps(known.0.max(best.rate.0))));
+            }
+            let measured = probe.measurement().filter(|_| counts(probe));
+            if let (Direction::Tx, Some(measured)) = (direction, measured) {
+                row.cpu = cores(measured);
+            }
+            self.settle(
+                row_number,
+                ledger.settings().map(|s| s.expect.degraded_below),
+            );
+        }
+    }
+
+    /// Takes in what the findings say of whom.
+    pub fn judged(&mut self, judgement: &Judgement, ledger: &Ledger) {
+        let half_below = ledger.settings().map_or(0.65, |s| s.expect.half_below);
+        let low = ledger.settings().map(|s| s.expect.degraded_below);
+        self.named.clear();
+        self.rows.iter_mut().for_each(|row| row.own = None);
+        for finding in &judgement.findings {
+            self.name(finding, half_below);
+        }
+        for row in 0..self.rows.len() {
+            self.settle(row, low);
+        }
+        self.version += 1;
+    }
+
+    fn name(&mut self, finding: &Finding, half_below: f64) {
+        let Some(mark) = mark_of(finding, half_below) else {
+            return;
+        };
+        let ends: Vec<(&NodeName, Option<Rail>)> = match &finding.subject {
+            Subject::Node(node) | Subject::Device(node, _) => vec![(node, None)],
+            Subject::NodeRail(node, rail) => vec![(node, Some(*rail))],
+            Subject::Nic(nic, rail, _) => vec![(&nic.node, Some(*rail))],
+            Subject::Pair(pair) if finding.rule != Rule::SlowPath => {
+                let ends = [&pair.from, &pair.to];
+                ends.map(|nic| (&nic.node, Some(pair.rail))).to_vec()
+            }
+            _ => Vec::new(),
+        };
+        for (node, rail) in ends {
+            match rail.and_then(|rail| self.place(node, rail)) {
+                Some(place) => {
+                    let known = self.named.entry(place).or_insert(mark);
+                    *known = mark.min(*known);
+                }
+                None => {
+                    if let Some(row) = self.row_mut(node) {
+                        row.own = Some(row.own.map_or(mark, |own| own.min(mark)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Works out anew what is known of a node and its NICs.
+    fn settle(&mut self, number: usize, low: Option<f64>) {
+        let low = low.unwrap_or(0.85);
+        let row = &mut self.rows[number];
+        row.lowest = f64::INFINITY;
+        for (rail, cell) in row.cells.iter_mut().enumerate() {
+            let named = self.named.get(&(number, rail)).copied();
+            let share = cell.worse().and_then(|best| best.share(self.best[rail]));
+            row.lowest = row.lowest.min(share.unwrap_or(f64::INFINITY));
+            cell.mark = Some(match cell.worse() {
+                None if row.lost => Mark::Dead,
+                _ => cell.judge(named, share.is_some_and(|share| share < low)),
+            });
+        }
+        let cells = row.cells.iter().map(Cell::mark);
+        let own = row.own.into_iter().chain(row.lost.then_some(Mark::Dead));
+        row.mark = cells.chain(own).min().unwrap_or(Mark::NotRun);
+    }
+}
+
+impl Cell {
+    fn reached(&mut self, direction: Direction, best: Best) {
+        let known = match direction {
+            Direction::Tx => &mut self.tx,
+            Direction::Rx => &mut self.rx,
+        };
+        if known.is_none_or(|known| best.rate >= known.rate) {
+            *known = Some(best);
+        }
+    }
+
+    /// A finding counts before what the rates alone look like.
+    fn judge(&self, named: Option<Mark>, low: bool) -> Mark {
+        let measured = match self.worse() {
+            None if self.failed => Mark::NotJudged,
+            None => Mark::NotRun,
+            Some(_) if low => Mark::Doubt,
+            Some(_) => Mark::Good,
+        };
+        named.map_or(measured, |named| named.min(measured))
+    }
+}
+
+/// Probes that take a fault apart measure something else.
+fn counts(probe: &Probe) -> bool {
+    !probe.planned.purpose.isolates()
+}
+
+fn mark_of(finding: &Finding, half_below: f64) -> Option<Mark> {
+    Some(match (finding.severity, finding.rule) {
+        (_, Rule::NodeLost | Rule::PortDown) => Mark::Dead,
+        (Severity::Fault, Rule::SlowPair) => Mark::Doubt,
+        (Severity::Fault, _) if finding.ratio.is_some_and(|ratio| ratio < half_below) => Mark::Half,
+        (Severity::Fault, _) => Mark::Degraded,
+        (Severity::NotJudged, _) => Mark::NotJudged,
+        (Severity::Warning, _) => Mark::Warned,
+        (Severity::Note, _) => return None,
+    })
+}
+
+/// The share of a core that the sending thread took.
+fn cores(measured: &Measurement) -> Option<f64> {
+    let last = measured.windows.last();
+    let span = last.map_or(measured.elapsed_us, |w| {
+        w.start_us.saturating_add(w.length_us)
+    });
+    let spent = measured.cpu.user_us.saturating_add(measured.cpu.system_us);
+    (span > 0).then(|| spent as f64 / span as f64)
+}
+
+/// In a word; nothing where no GPU is meant for it.
+fn gpudirect(facts: &NodeFacts) -> &'static str {
+    let mut worst = "";
+    for pair in gpu_pairs(facts) {
+        let word = match pair.way {
+            Ok(GpuWay::None { .. }) => return "off",
+            Ok(GpuWay::Peermem(_)) => "peermem",
+            Ok(GpuWay::Dmabuf) => "dma-buf",
+            Err(_) => "?",
+        };
+        if worst.is_empty() || word == "?" {
+            worst = word;
+        }
+    }
+    worst
+}
+
+/// The link above a NIC that is the most below what it is capable of; else the narrowest.
+fn narrowest(facts: &NodeFacts) -> String {
+    const MOST_FUNCTIONS: usize = 2048;
+    const MOST_NICS: usize = 64;
+    let Some(tree) = facts.pcie.value() else {
+        return String::new();
+    };
+    let devices = facts.rdma.value().map_or(&[][..], Vec::as_slice);
+    if tree.functions.len() > MOST_FUNCTIONS {
+        return "?".to_owned();
+    }
+    let addresses = devices.iter().take(MOST_NICS).filter_map(|d| d.pci.value());
+    let links = addresses.flat_map(|address| links_on_path(tree, address));
+    let known = links.filter_map(|link| {
+        let now = link.current.clone().ok()?;
+        Some((!link.is_degraded(), now.speed, now.width, link.capable()))
+    });
+    let worst = known.min_by_key(|(well, speed, width, _)| (*well, *speed, *width));
+    match worst {
+        None => "?".to_owned(),
+        Some((false, speed, width, Some(can))) if can.speed == speed => {
+            format!("{speed} x{width} of x{}", can.width)
+        }
+        Some((false, speed, width, Some(can))) => {
+            format!("{speed} x{width} of {} x{}", can.speed, can.width)
+        }
+        Some((_, speed, width, _)) => format!("{speed} x{width}"),
+    }
+}

@@ -1,0 +1,37 @@
+//! The dashboard: what is known of a run on a terminal, while it runs or from its record.
+//!
+//! ```text
+//! conductor, or a record ──News──► Run (ledger, judgement, grid) ─┐
+//! keyboard, mouse, signals ─Msg──► update(&mut View, Msg, &Run) ──┴► draw(&View, &Run)
+//! ```
+//!
+//! State changes only in [`update`] and in [`Run`]; drawing reads. A thread of its own judges, so that
+//! nothing waits for it.
+
+mod clean;
+mod draw;
+mod face;
+mod grid;
+mod input;
+mod journal;
+mod judging;
+mod keymap;
+mod marks;
+mod msg;
+mod panes;
+mod run;
+mod term;
+#[cfg(test)]
+mod tests;
+mod theme;
+mod update;
+mod view;
+
+pub use face::{Face, Left, show};
+pub use judging::Export;
+pub use keymap::{Do, Place, table};
+pub use msg::{Effect, Msg, News};
+pub use run::Run;
+pub use theme::{Depth, Ground, Theme};
+pub use update::update;
+pub use view::View;

@@ -1,0 +1,278 @@
+//! Nodes down, NICs across: what each reached beside what is expected of it, and what is known of it.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use crate::tui::clean::{pad, short};
+use crate::tui::draw::put;
+use crate::tui::grid::{Cell, Row};
+use crate::tui::marks::Mark;
+use crate::tui::run::Run;
+use crate::tui::theme::{Role, Theme};
+use crate::tui::view::{GridLine, View};
+
+/// Lines above the first node.
+pub(in crate::tui) const HEAD: usize = 1;
+
+/// Columns of a name at the most.
+const MAX_NAME: usize = 24;
+
+/// Columns of a bar.
+const BAR: usize = 8;
+
+/// How much of a NIC is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Mark, rate, expected rate, bar.
+    Wide,
+    /// Mark, rate, expected rate.
+    Middle,
+    /// Mark, rate.
+    Narrow,
+    /// Mark.
+    Folded,
+}
+
+impl Form {
+    /// Columns, with the one before it.
+    fn width(self) -> usize {
+        match self {
+            Self::Wide => 12 + 1 + BAR,
+            Self::Middle => 12,
+            Self::Narrow => 7,
+            Self::Folded => 1,
+        }
+    }
+}
+
+/// What is shown of a node beside its NICs: heading and columns.
+const INFO: [(&str, usize); 4] = [("verdict", 10), ("GPUDirect", 9), ("CPU", 5), ("PCIe", 19)];
+
+/// How the width is spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Columns {
+    /// Columns of mark and name.
+    name: usize,
+    form: Form,
+    /// How many of `INFO` there is room for.
+    info: usize,
+}
+
+fn info_width(count: usize) -> usize {
+    INFO[..count].iter().map(|(_, width)| width + 1).sum()
+}
+
+/// Rates beside expectations first, then what is known of the node, then rates alone.
+fn columns(view: &View, run: &Run) -> Columns {
+    let width = usize::from(view.size.0);
+    let rails = run.grid().rails().len();
+    let name = view.name_width.clamp(4, MAX_NAME) + 2;
+    // Where a NIC has a column for what runs on it, that parts it from the name.
+    let name = |form| name + usize::from(form == Form::Folded);
+    let all = [
+        (Form::Wide, 4),
+        (Form::Middle, 4),
+        (Form::Middle, 3),
+        (Form::Middle, 2),
+        (Form::Middle, 1),
+        (Form::Narrow, 4),
+        (Form::Narrow, 3),
+        (Form::Narrow, 2),
+        (Form::Narrow, 1),
+        (Form::Narrow, 0),
+        (Form::Folded, 4),
+        (Form::Folded, 3),
+        (Form::Folded, 1),
+        (Form::Folded, 0),
+    ];
+    let fits = |(form, info): &&(Form, usize)| {
+        let may_be = match view.folded {
+            Some(true) => *form == Form::Folded,
+            Some(false) => *form != Form::Folded,
+            None => true,
+        };
+        may_be && name(*form) + rails * form.width() + 1 + info_width(*info) <= width
+    };
+    let fallback = match view.folded {
+        Some(false) => (Form::Narrow, 0),
+        _ => (Form::Folded, 0),
+    };
+    let (form, info) = all.iter().find(fits).copied().unwrap_or(fallback);
+    let name = name(form);
+    Columns { name, form, info }
+}
+
+/// Whether NICs are one character each.
+pub(in crate::tui) fn is_folded(view: &View, run: &Run) -> bool {
+    columns(view, run).form == Form::Folded
+}
+
+/// The first rail that is shown: all where there is room, else such that the cursor is seen.
+fn first_rail(view: &View, at: &Columns, rails: usize) -> usize {
+    let room = usize::from(view.size.0).saturating_sub(at.name + 1) / at.form.width();
+    match rails > room.max(1) {
+        true => (view.rail + 1).saturating_sub(room.max(1)),
+        false => 0,
+    }
+}
+
+/// The rail below a column of the screen, by its place.
+pub(in crate::tui) fn rail_at(view: &View, run: &Run, column: u16) -> Option<usize> {
+    let at = columns(view, run);
+    let rails = run.grid().rails().len();
+    let inside = usize::from(column).checked_sub(at.name)?;
+    let rail = first_rail(view, &at, rails) + inside / at.form.width();
+    (rail < rails).then_some(rail)
+}
+
+/// Draws the grid.
+pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buffer) {
+    let at = columns(view, run);
+    put(buffer, area, 0, &head(view, run, &at));
+    let rows = run.grid().rows();
+    if rows.is_empty() || view.lines.is_empty() {
+        let word = match rows.is_empty() {
+            true => " nothing is known of any node yet",
+            false => " no node has these words: esc clears the filter",
+        };
+        put(
+            buffer,
+            area,
+            2,
+            &Line::styled(word, view.theme.style(Role::Dim)),
+        );
+        return;
+    }
+    let shown = view.lines.iter().enumerate().skip(view.grid.top);
+    for (line, (number, what)) in (1..area.height).zip(shown) {
+        let text = match what {
+            GridLine::Leaf(row) => leaf(view, &rows[*row]),
+            GridLine::Node(row) => node(view, &rows[*row], number == view.grid.at, &at),
+        };
+        put(buffer, area, line, &text);
+    }
+}
+
+fn head(view: &View, run: &Run, at: &Columns) -> Line<'static> {
+    let style = view.theme.style(Role::Title);
+    let mut text = pad("  node", at.name);
+    let rails = run.grid().rails();
+    for rail in rails.iter().skip(first_rail(view, at, rails.len())) {
+        text.push_str(&match at.form {
+            Form::Folded => (rail.0 % 10).to_string(),
+            Form::Narrow => pad(&format!(" rail {}", rail.0), Form::Narrow.width()),
+            form => pad(&format!(" rail {} Gb/s", rail.0), form.width()),
+        });
+    }
+    text.push(' ');
+    for (word, width) in &INFO[..at.info] {
+        text.push(' ');
+        text.push_str(&pad(word, *width));
+    }
+    Line::styled(text, style)
+}
+
+fn leaf(view: &View, row: &Row) -> Line<'static> {
+    let name = row.leaf.as_deref().unwrap_or("in no leaf group");
+    let text = pad(&format!("{name} "), usize::from(view.size.0));
+    Line::styled(text, view.theme.style(Role::Title))
+}
+
+fn node(view: &View, row: &Row, selected: bool, at: &Columns) -> Line<'static> {
+    let theme = &view.theme;
+    let name_style = if selected {
+        theme.selected()
+    } else {
+        Style::new()
+    };
+    let mut spans = vec![
+        Span::styled(row.mark.sign(theme), theme.style(row.mark.role())),
+        Span::raw(" "),
+        Span::styled(pad(&row.name.0, at.name - 2), name_style),
+    ];
+    let first = first_rail(view, at, row.cells.len());
+    for (rail, cell) in row.cells.iter().enumerate().skip(first) {
+        let under = selected && rail == view.rail;
+        cell_spans(theme, cell, at.form, under, &mut spans);
+    }
+    spans.push(Span::raw(" "));
+    info(theme, row, at.info, &mut spans);
+    Line::from(spans)
+}
+
+fn cell_spans(theme: &Theme, cell: &Cell, form: Form, under: bool, spans: &mut Vec<Span<'static>>) {
+    let mark = cell.mark();
+    let cursor = |style: Style| {
+        if under {
+            style.patch(theme.selected())
+        } else {
+            style
+        }
+    };
+    let mut style = cursor(theme.style(mark.role()));
+    let busy = match (cell.busy > 0, theme.unicode) {
+        (false, _) => " ",
+        (true, true) => "▸",
+        (true, false) => ">",
+    };
+    if form == Form::Folded {
+        let is_first = cell.busy > 0 && mark == Mark::NotRun;
+        let sign = if is_first { busy } else { mark.sign(theme) };
+        if is_first {
+            style = cursor(theme.style(Role::Busy));
+        }
+        spans.push(Span::styled(sign, style));
+        return;
+    }
+    spans.push(Span::styled(busy, theme.style(Role::Busy)));
+    spans.push(Span::styled(mark.sign(theme), style));
+    let best = cell.worse();
+    let rate = match (best, &cell.nic) {
+        (Some(best), _) => short(best.rate),
+        (None, Some(_)) => "-".to_owned(),
+        (None, None) => "none".to_owned(),
+    };
+    spans.push(Span::styled(format!(" {rate:>4}"), style));
+    if form == Form::Narrow {
+        return;
+    }
+    let expected = best.and_then(|best| best.expected);
+    let whole = expected.map_or_else(String::new, |rate| format!("/{}", short(rate)));
+    spans.push(Span::styled(format!("{whole:<5}"), theme.style(Role::Dim)));
+    if form == Form::Wide {
+        let share = best.and_then(|best| best.rate.share_of(best.expected?));
+        let bar = bar(share.unwrap_or(0.0), theme.unicode);
+        spans.push(Span::styled(format!("{bar} "), theme.style(mark.role())));
+    }
+}
+
+/// A share of the whole, in eighths of a character.
+fn bar(share: f64, unicode: bool) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64).round() as usize;
+    let text = match unicode {
+        true => "█".repeat(eighths / 8) + EIGHTHS[eighths % 8],
+        false => "#".repeat(eighths / 8),
+    };
+    pad(&text, BAR)
+}
+
+fn info(theme: &Theme, row: &Row, count: usize, spans: &mut Vec<Span<'static>>) {
+    let cpu = row.cpu.filter(|cores| cores.is_finite());
+    let cpu = cpu.map_or_else(String::new, |cores| {
+        format!("{:.0}%", cores.min(99.0) * 100.0)
+    });
+    let words = [row.mark.words(), row.gpudirect, &cpu, &row.pcie];
+    let poor = |n: usize| match n {
+        0 => row.mark.role(),
+        1 if row.gpudirect == "off" => Role::Degraded,
+        3 if row.pcie.contains(" of ") => Role::Degraded,
+        _ => Role::Dim,
+    };
+    for (n, word) in words.iter().enumerate().take(count) {
+        let text = format!(" {}", pad(word, INFO[n].1));
+        spans.push(Span::styled(text, theme.style(poor(n))));
+    }
+}

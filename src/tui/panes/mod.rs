@@ -1,0 +1,6 @@
+//! The panes: one file each, which draws, and says how many lines it has.
+
+pub(super) mod findings;
+pub(super) mod grid;
+pub(super) mod help;
+pub(super) mod run;

@@ -1,0 +1,354 @@
+//! Screens: what is drawn at which size, and that no sequence of keys breaks anything.
+
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
+use super::draw::draw;
+use super::keymap::parse;
+use super::msg::{Effect, Msg};
+use super::run::Run;
+use super::theme::{Depth, Ground, Theme};
+use super::update::update;
+use super::view::{Overlay, Pane, View};
+use crate::judge::judge;
+use crate::ledger::testing::{events, ledger};
+use crate::model::{Command, Event, LeafGroup, NodeName, Record};
+
+const FULL: f64 = 391.0;
+
+const PLAIN: Theme = Theme {
+    depth: Depth::None,
+    ground: Ground::Dark,
+    unicode: true,
+};
+
+/// A run after these events, a tenth of a second apart, judged unless there are none.
+fn run(events: &[Event]) -> Run {
+    let mut run = Run::default();
+    for (n, event) in (0..).zip(events) {
+        run.learn(Box::new(Record {
+            seq: n,
+            at_ms: 1_000_000 + n * 100,
+            event: event.clone(),
+        }));
+    }
+    if !events.is_empty() {
+        run.judged(judge(&ledger(events)));
+    }
+    if matches!(events.last(), Some(Event::RunFinished { .. })) {
+        run.end(None);
+    }
+    run
+}
+
+/// One NIC sends at half, another receives at three quarters, the others are well.
+fn mixed(nodes: usize, rails: u16) -> Vec<Event> {
+    let mut events = events(nodes, rails, &|i, j, rail| {
+        Some(match (i, j, rail) {
+            (1, _, 1) => 0.5 * FULL,
+            (_, 3, 0) => 0.75 * FULL,
+            _ => FULL,
+        })
+    });
+    if let Some(Event::RunStarted { settings, .. }) = events.first_mut() {
+        let nodes = settings.nodes.clone();
+        let (a, b) = nodes.split_at(nodes.len() / 2);
+        let group = |name: &str, nodes: &[NodeName]| LeafGroup {
+            name: name.to_owned(),
+            nodes: nodes.to_vec(),
+        };
+        settings.sweep.groups = vec![group("leaf-a", a), group("leaf-b", b)];
+    }
+    events
+}
+
+fn finished() -> Run {
+    run(&mixed(6, 4))
+}
+
+fn running() -> Run {
+    let mut events = mixed(6, 4);
+    events.truncate(160);
+    run(&events)
+}
+
+/// Half of the nodes are not reached, and what is tried fails.
+fn failing() -> Run {
+    let mut all = events(6, 2, &|_, j, _| (j != 1).then_some(FULL));
+    all.pop();
+    for node in ["node05", "node06"] {
+        all.push(Event::NodeLost {
+            node: node.into(),
+            why: "connection refused \u{1b}[31m(os error 111)".into(),
+        });
+    }
+    run(&all)
+}
+
+fn view(run: &Run, size: (u16, u16)) -> View {
+    let mut view = View::new("cluster.toml".into(), PLAIN, size);
+    view.now_ms = 1_060_000;
+    view.settle(run);
+    view
+}
+
+/// Presses keys, words apart: `j j enter`; a word of several letters that is no key is typed.
+fn press(view: &mut View, run: &Run, keys: &str) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for word in keys.split_whitespace() {
+        let letters: Vec<String> = word.chars().map(String::from).collect();
+        let keys = parse(word).map_or_else(
+            || letters.iter().filter_map(|letter| parse(letter)).collect(),
+            |key| vec![key],
+        );
+        for key in keys {
+            effects.extend(update(view, Msg::Key(key), run));
+        }
+    }
+    effects
+}
+
+fn screen(view: &View, run: &Run) -> String {
+    let (columns, lines) = view.size;
+    let mut terminal = Terminal::new(TestBackend::new(columns, lines)).unwrap();
+    terminal.draw(|frame| draw(view, run, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let rows = buffer.content().chunks(usize::from(columns.max(1)));
+    let text = |row: &[ratatui::buffer::Cell]| {
+        let row: String = row.iter().map(|cell| cell.symbol()).collect();
+        row.trim_end().to_owned()
+    };
+    rows.map(text).collect::<Vec<_>>().join("\n")
+}
+
+fn shown(run: &Run, size: (u16, u16), keys: &str) -> String {
+    let mut view = view(run, size);
+    press(&mut view, run, keys);
+    screen(&view, run)
+}
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
+
+#[test]
+fn each_pane_at_each_size() {
+    let runs = [
+        ("running", running()),
+        ("finished", finished()),
+        ("failing", failing()),
+        ("empty", run(&[])),
+    ];
+    for (name, run) in &runs {
+        for size in SIZES {
+            for (pane, key) in [("grid", "1"), ("findings", "5"), ("run", "6")] {
+                let name = format!("{name}_{pane}_{}x{}", size.0, size.1);
+                insta::assert_snapshot!(name, shown(run, size, key));
+            }
+        }
+    }
+}
+
+#[test]
+fn from_a_red_cell_to_its_cause_and_back() {
+    let run = finished();
+    let mut view = view(&run, (80, 24));
+    press(&mut view, &run, "right enter");
+    insta::assert_snapshot!("cause", screen(&view, &run));
+    press(&mut view, &run, "w");
+    assert!(screen(&view, &run).contains("What it means"));
+    press(&mut view, &run, "esc esc");
+    assert_eq!((view.pane, &view.only), (Pane::Grid, &None));
+    // A NIC without a fault leads to a word, not to an empty screen.
+    press(&mut view, &run, "end enter");
+    assert!(screen(&view, &run).contains("nothing is found of"));
+}
+
+#[test]
+fn help_has_every_key() {
+    let run = finished();
+    let mut view = view(&run, (100, 80));
+    press(&mut view, &run, "?");
+    let text = screen(&view, &run);
+    for binding in super::table() {
+        assert!(text.contains(binding.help), "{}", binding.help);
+    }
+    press(&mut view, &run, "?");
+    assert_eq!(view.overlay, None);
+}
+
+#[test]
+fn the_grid_sorts_filters_and_folds() {
+    let run = finished();
+    let mut view = view(&run, (80, 24));
+    let first = |view: &View| view.row(&run).unwrap().name.0.clone();
+    assert_eq!(first(&view), "node02");
+    press(&mut view, &run, "s");
+    assert_eq!(view.grid.at, 0);
+    assert_eq!(first(&view), "node01");
+    press(&mut view, &run, "s");
+    insta::assert_snapshot!("leaves", screen(&view, &run));
+    press(&mut view, &run, "s / leaf-b enter f");
+    insta::assert_snapshot!("folded", screen(&view, &run));
+    press(&mut view, &run, "esc");
+    assert!(view.filter.is_empty());
+}
+
+#[test]
+fn the_cursor_stays_on_its_node_when_the_order_changes() {
+    let run = finished();
+    let mut view = view(&run, (80, 24));
+    press(&mut view, &run, "j j");
+    let node = view.node.clone();
+    press(&mut view, &run, "s");
+    assert_eq!(view.node, node);
+}
+
+#[test]
+fn what_is_asked_of_a_run_is_sent() {
+    let run = running();
+    let mut view = view(&run, (80, 24));
+    assert_eq!(press(&mut view, &run, "p"), [Effect::Send(Command::Pause)]);
+    assert_eq!(
+        press(&mut view, &run, ":pause enter"),
+        [Effect::Send(Command::GoOn)]
+    );
+    let effects = press(&mut view, &run, "r");
+    assert!(matches!(&effects[..], [Effect::Send(Command::Probe(pairs))] if !pairs.is_empty()));
+    let node = view.node.clone().unwrap();
+    assert!(press(&mut view, &run, "x n").is_empty());
+    assert_eq!(
+        press(&mut view, &run, "x y"),
+        [Effect::Send(Command::Exclude(node))]
+    );
+    assert_eq!(press(&mut view, &run, "e"), [Effect::Export]);
+}
+
+#[test]
+fn leaving_asks_only_while_the_run_goes_on() {
+    let run = running();
+    let mut view = view(&run, (80, 24));
+    assert!(press(&mut view, &run, "q").is_empty());
+    assert_eq!(view.overlay, Some(Overlay::Quit));
+    assert!(press(&mut view, &run, "n").is_empty());
+    assert_eq!(press(&mut view, &run, "q y"), [Effect::Quit]);
+    assert_eq!(press(&mut view, &run, "ctrl-c ctrl-c"), [Effect::Quit]);
+    assert_eq!(press(&mut view, &finished(), "q"), [Effect::Quit]);
+}
+
+#[test]
+fn a_finding_is_copied_without_what_steers_terminals() {
+    let run = failing();
+    let mut view = view(&run, (80, 24));
+    press(&mut view, &run, "5 / lost enter");
+    let effects = press(&mut view, &run, "y");
+    let [Effect::Copy(text)] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert!(
+        text.contains("connection refused") && !text.contains('\u{1b}'),
+        "{text}"
+    );
+}
+
+#[test]
+fn nothing_a_node_says_steers_the_screen() {
+    let run = failing();
+    for keys in ["1", "5", "5 enter", "6"] {
+        let text = shown(&run, (120, 40), keys);
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+    assert!(shown(&run, (120, 40), "6").contains("refused \u{fffd}[31m"));
+}
+
+#[test]
+fn ascii_and_no_colour_still_say_everything() {
+    let run = finished();
+    let mut view = view(&run, (120, 40));
+    view.theme.unicode = false;
+    view.settle(&run);
+    let text = screen(&view, &run);
+    assert!(text.is_ascii(), "{text}");
+    assert!(
+        text.contains("H node02") && text.contains("v node04"),
+        "{text}"
+    );
+}
+
+#[test]
+fn every_theme_draws() {
+    let run = finished();
+    for depth in [Depth::True, Depth::Indexed, Depth::Ansi, Depth::None] {
+        for ground in [Ground::Dark, Ground::Light] {
+            let mut view = view(&run, (120, 40));
+            (view.theme.depth, view.theme.ground) = (depth, ground);
+            assert_eq!(screen(&view, &run), shown(&run, (120, 40), "1"));
+        }
+    }
+}
+
+#[test]
+fn a_click_selects_and_a_second_one_opens() {
+    let run = finished();
+    let mut view = view(&run, (80, 24));
+    let click = |column, row| {
+        Msg::Mouse(MouseEvent {
+            kind: MouseEventKind::Down(MouseButton::Left),
+            column,
+            row,
+            modifiers: KeyModifiers::NONE,
+        })
+    };
+    let second = screen(&view, &run).lines().nth(4).unwrap().to_owned();
+    update(&mut view, click(3, 4), &run);
+    assert!(
+        second.contains(view.node.clone().unwrap().0.as_str()),
+        "{second}"
+    );
+    update(&mut view, click(3, 4), &run);
+    assert_eq!(view.pane, Pane::Findings);
+    update(&mut view, click(2, 1), &run);
+    assert_eq!(view.pane, Pane::Grid);
+}
+
+/// A key of the table, a letter, or another size of the terminal.
+fn any_msg() -> impl Strategy<Value = Msg> {
+    let words: Vec<&str> = super::table()
+        .iter()
+        .flat_map(|b| b.keys.iter().copied())
+        .collect();
+    prop_oneof![
+        8 => prop::sample::select(words).prop_map(|word| Msg::Key(parse(word).unwrap())),
+        2 => "[a-z]".prop_map(|word| Msg::Key(parse(&word).unwrap())),
+        1 => (1u16..300, 1u16..100).prop_map(|(columns, lines)| Msg::Resize(columns, lines)),
+        1 => (0u16..300, 0u16..100).prop_map(|(column, row)| Msg::Mouse(MouseEvent {
+            kind: MouseEventKind::Down(MouseButton::Left),
+            column,
+            row,
+            modifiers: KeyModifiers::NONE,
+        })),
+        1 => "\\PC{0,20}".prop_map(Msg::Paste),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn no_keys_break_anything(
+        size in (1u16..300, 1u16..100),
+        which in 0usize..4,
+        msgs in prop::collection::vec(any_msg(), 0..40),
+    ) {
+        let run = match which {
+            0 => running(),
+            1 => finished(),
+            2 => failing(),
+            _ => run(&[]),
+        };
+        let mut view = view(&run, size);
+        for msg in msgs {
+            update(&mut view, msg, &run);
+            screen(&view, &run);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! How things look: colours that people with every kind of sight tell apart, for every terminal, and
+//! never the only sign of something.
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// How many colours the terminal has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// 24 bits.
+    True,
+    /// The 256 of xterm.
+    Indexed,
+    /// The 16 of ANSI.
+    Ansi,
+    /// None: bold, underlined, reversed.
+    None,
+}
+
+/// What the terminal's background is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ground {
+    /// Dark, as most are.
+    Dark,
+    /// Light.
+    Light,
+}
+
+/// What a colour stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// At line rate.
+    Good,
+    /// At half bandwidth.
+    Half,
+    /// Clearly below what is expected.
+    Degraded,
+    /// Not there, or carries nothing.
+    Dead,
+    /// Not told yet, or cannot be.
+    Doubt,
+    /// In work now.
+    Busy,
+    /// Beside what matters.
+    Dim,
+    /// Headings.
+    Title,
+}
+
+/// The looks of one terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Theme {
+    /// Its colours.
+    pub depth: Depth,
+    /// Its background.
+    pub ground: Ground,
+    /// Whether it shows more than ASCII.
+    pub unicode: bool,
+}
+
+impl Theme {
+    /// Judges by the environment (`NO_COLOR`, `COLORTERM`, `TERM`, `COLORFGBG`, the locale).
+    pub fn of(environment: &dyn Fn(&str) -> Option<String>) -> Self {
+        Self {
+            depth: depth(environment),
+            ground: ground(environment),
+            unicode: unicode(environment),
+        }
+    }
+
+    /// The style of a role.
+    pub(super) fn style(&self, role: Role) -> Style {
+        let style = Style::new();
+        let style = match self.depth {
+            Depth::True => style.fg(self.full(role)),
+            Depth::Indexed => style.fg(Color::Indexed(self.indexed(role))),
+            Depth::Ansi => style.fg(self.ansi(role)),
+            Depth::None => style,
+        };
+        match role {
+            Role::Half | Role::Dead => style.add_modifier(Modifier::BOLD),
+            Role::Title => style.add_modifier(Modifier::BOLD),
+            Role::Dim if self.depth != Depth::True => style.add_modifier(Modifier::DIM),
+            _ => style,
+        }
+    }
+
+    /// The line that the cursor is on.
+    pub(super) fn selected(&self) -> Style {
+        Style::new().add_modifier(Modifier::REVERSED)
+    }
+
+    /// After Okabe and Ito: hues that differ for people with every kind of colour vision.
+    fn full(&self, role: Role) -> Color {
+        let dark = self.ground == Ground::Dark;
+        let (r, g, b) = match (role, dark) {
+            (Role::Good, true) => (0, 190, 145),
+            (Role::Good, false) => (0, 120, 88),
+            (Role::Half, true) => (255, 110, 20),
+            (Role::Half, false) => (190, 70, 0),
+            (Role::Degraded, true) => (240, 180, 40),
+            (Role::Degraded, false) => (150, 100, 0),
+            (Role::Dead, true) => (225, 140, 190),
+            (Role::Dead, false) => (160, 60, 120),
+            (Role::Doubt, true) => (240, 228, 66),
+            (Role::Doubt, false) => (115, 105, 0),
+            (Role::Busy, true) => (86, 180, 233),
+            (Role::Busy, false) => (0, 100, 170),
+            (Role::Dim, true) => (140, 140, 140),
+            (Role::Dim, false) => (105, 105, 105),
+            (Role::Title, true) => (86, 180, 233),
+            (Role::Title, false) => (0, 90, 150),
+        };
+        Color::Rgb(r, g, b)
+    }
+
+    /// The nearest of the 6 x 6 x 6 cube and the greys of xterm.
+    fn indexed(&self, role: Role) -> u8 {
+        let dark = self.ground == Ground::Dark;
+        match (role, dark) {
+            (Role::Good, true) => 36,
+            (Role::Good, false) => 29,
+            (Role::Half, true) => 202,
+            (Role::Half, false) => 130,
+            (Role::Degraded, true) => 214,
+            (Role::Degraded, false) => 94,
+            (Role::Dead, true) => 176,
+            (Role::Dead, false) => 126,
+            (Role::Doubt, true) => 227,
+            (Role::Doubt, false) => 58,
+            (Role::Busy | Role::Title, true) => 74,
+            (Role::Busy | Role::Title, false) => 25,
+            (Role::Dim, true) => 245,
+            (Role::Dim, false) => 241,
+        }
+    }
+
+    fn ansi(&self, role: Role) -> Color {
+        match role {
+            Role::Good => Color::Cyan,
+            Role::Half => Color::Red,
+            Role::Degraded | Role::Doubt if self.ground == Ground::Dark => Color::Yellow,
+            Role::Degraded | Role::Doubt => Color::Reset,
+            Role::Dead => Color::Magenta,
+            Role::Busy | Role::Title => Color::Blue,
+            Role::Dim => Color::Reset,
+        }
+    }
+}
+
+/// A variable that is set and not empty.
+fn set(environment: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<String> {
+    environment(name).filter(|value| !value.is_empty())
+}
+
+fn depth(environment: &dyn Fn(&str) -> Option<String>) -> Depth {
+    let term = set(environment, "TERM").unwrap_or_default();
+    let color = set(environment, "COLORTERM").unwrap_or_default();
+    match color.as_str() {
+        _ if set(environment, "NO_COLOR").is_some() => Depth::None,
+        _ if term.is_empty() || term == "dumb" || term.starts_with("vt") => Depth::None,
+        "truecolor" | "24bit" => Depth::True,
+        _ if term.contains("direct") => Depth::True,
+        _ if term.contains("256") => Depth::Indexed,
+        _ => Depth::Ansi,
+    }
+}
+
+/// rxvt and others say it, foreground first: 7 and 15 are whites.
+fn ground(environment: &dyn Fn(&str) -> Option<String>) -> Ground {
+    let colors = set(environment, "COLORFGBG").unwrap_or_default();
+    match colors.rsplit(';').next() {
+        Some("7" | "15") => Ground::Light,
+        _ => Ground::Dark,
+    }
+}
+
+/// The first of these that is set decides (POSIX, Locale).
+fn unicode(environment: &dyn Fn(&str) -> Option<String>) -> bool {
+    let mut names = ["LC_ALL", "LC_CTYPE", "LANG"].iter();
+    let locale = names.find_map(|name| set(environment, name));
+    let locale = locale.unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Theme {
+        Theme::of(&|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_environment_says_what_the_terminal_can() {
+        let xterm = ("TERM", "xterm-256color");
+        assert_eq!(of(&[xterm]).depth, Depth::Indexed);
+        assert_eq!(of(&[xterm, ("COLORTERM", "truecolor")]).depth, Depth::True);
+        assert_eq!(of(&[("TERM", "linux")]).depth, Depth::Ansi);
+        for none in [("TERM", "dumb"), ("TERM", "")] {
+            assert_eq!(of(&[none]).depth, Depth::None);
+        }
+        let asked = [xterm, ("COLORTERM", "truecolor"), ("NO_COLOR", "1")];
+        assert_eq!(of(&asked).depth, Depth::None);
+        assert_eq!(of(&[xterm, ("NO_COLOR", "")]).depth, Depth::Indexed);
+    }
+
+    #[test]
+    fn the_background_and_the_locale_are_told() {
+        assert_eq!(of(&[("COLORFGBG", "0;15")]).ground, Ground::Light);
+        assert_eq!(of(&[("COLORFGBG", "15;default;0")]).ground, Ground::Dark);
+        assert!(of(&[("LANG", "C.UTF-8")]).unicode);
+        assert!(!of(&[("LC_ALL", "C"), ("LANG", "C.UTF-8")]).unicode);
+        assert!(!of(&[]).unicode);
+    }
+}
