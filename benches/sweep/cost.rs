@@ -16,7 +16,7 @@ use linerate::cluster::{Conductor, Fleet, FromNode, Limits, follow_up, rail_nics
 use linerate::config::Scenario;
 use linerate::judge::judge;
 use linerate::ledger::Ledger;
-use linerate::model::{Event, RunSettings};
+use linerate::model::{Event, Fact, NodeName, RailNic};
 use linerate::record::{Reader, Writer};
 use linerate::simulated::SimulatedFleet;
 use linerate::wire::ToAgent;
@@ -144,16 +144,17 @@ struct Books {
 impl Books {
     fn hear(&mut self, event: &Event) {
         self.events += 1;
-        if let Some(settings) = self.ledger.settings().cloned() {
-            self.plan(event, &settings);
-        }
+        self.plan(event);
         let ledger = &mut self.ledger;
         timed(&mut self.applying, || ledger.apply(event));
     }
 
     /// Asks what the conductor asked before such an event, and expects what it was told.
-    fn plan(&mut self, event: &Event, settings: &RunSettings) {
+    fn plan(&mut self, event: &Event) {
         let ledger = &self.ledger;
+        let Some(settings) = ledger.settings() else {
+            return;
+        };
         match event {
             Event::RailsResolved { nics } => {
                 let found = timed(&mut self.planning, || rail_nics(ledger, settings));
@@ -182,13 +183,11 @@ impl Books {
     }
 }
 
-fn rail_entries(ledger: &Ledger) -> Vec<linerate::model::RailNic> {
-    let entry = |(rail, node, nic): (_, &linerate::model::NodeName, &linerate::model::Fact<_>)| {
-        linerate::model::RailNic {
-            node: node.clone(),
-            rail,
-            nic: nic.clone(),
-        }
+fn rail_entries(ledger: &Ledger) -> Vec<RailNic> {
+    let entry = |(rail, node, nic): (_, &NodeName, &Fact<_>)| RailNic {
+        node: node.clone(),
+        rail,
+        nic: nic.clone(),
     };
     ledger.rail_nics().map(entry).collect()
 }

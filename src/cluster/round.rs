@@ -20,10 +20,6 @@ const RELEASE: Duration = Duration::from_secs(20);
 
 /// What a round wants done.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "an action is carried out as soon as it is made"
-)]
 pub(super) enum Action {
     /// Say this to the node at this place in the list.
     Send(usize, ToAgent),

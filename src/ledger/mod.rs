@@ -322,3 +322,43 @@ fn kept(outcome: &Outcome) -> Outcome {
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{events, ledger};
+    use super::*;
+    use crate::model::Window;
+
+    #[test]
+    fn a_probe_is_kept_with_its_numbers_and_without_its_windows() {
+        let mut events = events(3, 2, &|_, _, _| Some(391.0));
+        for event in &mut events {
+            if let Event::ProbeEnded {
+                outcome: Outcome::Measured { measurement, .. },
+                ..
+            } = event
+            {
+                measurement.windows.push(Window {
+                    start_us: 0,
+                    length_us: 10_000,
+                    bytes: 1,
+                });
+            }
+        }
+        let ledger = ledger(&events);
+        assert_eq!(ledger.numbered(), 6);
+        for probe in ledger.probes() {
+            let Pair { from, to, .. } = &probe.planned.pair;
+            let numbers = [from, to].map(|nic| ledger.number(nic).unwrap());
+            assert_eq!(probe.ends, numbers);
+            let measurement = probe.measurement().unwrap();
+            assert!(measurement.windows.is_empty() && measurement.bytes > 0);
+        }
+        // What one NIC is called is there once, in however many events.
+        let texts: std::collections::BTreeSet<*const u8> = ledger
+            .probes()
+            .map(|probe| probe.planned.pair.from.device.as_ptr())
+            .collect();
+        assert_eq!(texts.len(), 6);
+    }
+}

@@ -30,10 +30,13 @@ pub(super) fn rates(ledger: &Ledger, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{rail} ({expected}), row sends, column receives:")?;
         let unmeasured = unmeasured.remove(&rail).unwrap_or_default();
         let nodes = nodes(&seen, &unmeasured);
-        match nodes.len() {
-            0..=MAX_COLUMNS => table(&seen, &nodes, &unmeasured, out)?,
-            0..=MAX_ROWS => of_each(&rows(&seen, &nodes, low), out)?,
-            _ => of_the_odd(&seen, &rows(&seen, &nodes, low), out)?,
+        let many = nodes.len();
+        if many <= MAX_COLUMNS {
+            table(&seen, &nodes, &unmeasured, out)?;
+        } else if many <= MAX_ROWS {
+            of_each(&rows(&seen, &nodes, low), out)?;
+        } else {
+            of_the_odd(&seen, &rows(&seen, &nodes, low), out)?;
         }
     }
     Ok(())
