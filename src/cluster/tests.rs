@@ -518,3 +518,18 @@ fn when_nothing_can_be_kept_nothing_more_is_probed() {
     assert!(error.to_string().contains("cannot be kept"));
     assert_eq!(left, 0);
 }
+
+#[test]
+fn a_spent_time_budget_ends_a_run_with_what_it_has() {
+    let mut settings = settings(3);
+    settings.sweep.time_budget_s = Some(0);
+    let (ledger, judgement, _) = run_with(&[Kind::Well; 3], |_, _| FULL, settings, false);
+    assert_eq!(ledger.end(), Some(RunEnd::TimeUp));
+    assert_eq!(judgement.verdict, Verdict::CouldNotJudge);
+    assert_eq!(
+        (judgement.coverage.measured, judgement.coverage.not_run),
+        (0, 12)
+    );
+    let why = &judgement.coverage.gaps[0].why;
+    assert_eq!(why, "the run ended before this pair was planned");
+}
