@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::judge::{Standings, setup, standings};
+use crate::judge::{Standings, setup, standings, standings_of_nics, strays};
 use crate::ledger::{Ledger, NodeState};
 use crate::model::{
     NicId, NodeFacts, NodeName, NodeStanding, Outcome, Pair, Pattern, Port, Rail, RailNic, Role,
@@ -161,15 +161,9 @@ fn pairs_of(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
 /// What is to be measured next, where the pattern leaves something in doubt.
 pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
     let Standings {
-        mut nodes,
-        doubts,
-        strays,
-        fabric,
-    } = standings(ledger);
-    let usable = Usable::of(ledger);
-    for node in &mut nodes {
-        node.nics.retain(|nic| usable.why_not(&nic.nic).is_none());
-    }
+        mut nodes, doubts, ..
+    } = standings_of_nics(ledger);
+    retain_usable(ledger, &mut nodes);
     if let Pattern::Pairs { pairs } = &settings.sweep.pattern {
         let named: HashSet<&NodeName> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
         nodes.retain(|node| named.contains(&node.node));
@@ -193,13 +187,16 @@ pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
             }
         })
         .collect();
-    let can = |from: &NicId, to: &NicId| usable.route(from, to).is_some_and(|route| route.is_ok());
+    let can = |from: &NicId, to: &NicId| {
+        let ports = port(ledger, from).zip(port(ledger, to));
+        ports.is_some_and(|(from, to)| route(from, to).is_ok())
+    };
     let most = busiest(players.len(), &settings.sweep) * 2;
     let probes = next_round(&players, &doubts, setup(settings), most, &can);
     if !probes.is_empty() {
         return probes;
     }
-    let probes = cabling_round(&players, &strays, most, &can);
+    let probes = cabling_round(&players, &strays(ledger), most, &can);
     if !probes.is_empty() || !measures_fabric(&settings.sweep) {
         return probes;
     }
@@ -210,7 +207,29 @@ pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
         seed: settings.seed,
         most,
     };
-    fabric_round(&players, &fabric, setup, &can)
+    fabric_round(&players, &standings(ledger).fabric, setup, &can)
+}
+
+/// Takes out NICs that cannot be probed whoever their partner is, or whose probes would disturb
+/// somebody's work.
+fn retain_usable(ledger: &Ledger, nodes: &mut [NodeStanding]) {
+    let force = ledger.settings().is_some_and(|settings| settings.force);
+    let declined = declined(ledger);
+    for node in nodes {
+        let facts = ledger.get_node(&node.node);
+        let facts = facts.and_then(|node| node.facts.as_ref());
+        let is_usable = |nic: &NicId| {
+            let Some((facts, port)) = facts.and_then(|facts| Some((facts, port_of(facts, nic)?)))
+            else {
+                return false;
+            };
+            let is_down = matches!(carries_traffic(port), Err(NoRoute::PortNotActive { .. }));
+            let is_left_alone =
+                || !force && (declined.contains_key(nic) || in_use(facts, nic).is_some());
+            !is_down && !is_left_alone()
+        };
+        node.nics.retain(|nic| is_usable(&nic.nic));
+    }
 }
 
 /// The ports of a run's NICs, and why some are left alone.
@@ -243,17 +262,6 @@ impl<'a> Usable<'a> {
     fn route(&self, from: &NicId, to: &NicId) -> Option<Result<Route, NoRoute>> {
         let ((from, _), (to, _)) = (self.ports.get(from)?, self.ports.get(to)?);
         Some(route(from, to))
-    }
-
-    /// Why a NIC cannot be probed whoever its partner is, or would disturb somebody's work.
-    fn why_not(&self, nic: &NicId) -> Option<String> {
-        let Some((port, in_use)) = self.ports.get(nic) else {
-            return Some(format!("{nic}: its port was not surveyed"));
-        };
-        in_use.clone().or_else(|| match carries_traffic(port) {
-            Err(NoRoute::PortNotActive { state, .. }) => Some(format!("its port is {state}")),
-            _ => None,
-        })
     }
 
     /// Why a pair cannot be probed, or would disturb somebody's work.

@@ -70,56 +70,106 @@ impl Far<'_> {
 }
 
 /// The NICs that are far from their neighbours below the same leaf switch.
-pub(super) fn far<'a>(ledger: &'a Ledger, settings: &RunSettings) -> Vec<Far<'a>> {
-    let mut rails: BTreeMap<Rail, BTreeMap<&NicId, (u64, &'a Probe)>> = BTreeMap::new();
-    for (nic, rail, ns, probe) in between_neighbours(ledger, settings) {
-        let best = rails.entry(rail).or_default();
-        let best = best.entry(nic).or_insert((ns, probe));
-        if ns < best.0 {
-            *best = (ns, probe);
-        }
+pub(super) fn far<'a>(ledger: &'a Ledger, settings: &'a RunSettings) -> Vec<Far<'a>> {
+    let mut rails: BTreeMap<Rail, Vec<Nearest<'a>>> = BTreeMap::new();
+    let (first, others) = nearest(ledger, settings);
+    for nearest in first.into_iter().flatten().chain(others.into_values()) {
+        rails.entry(nearest.rail).or_default().push(nearest);
     }
     let mut found = Vec::new();
-    for (rail, nics) in &rails {
-        found.extend(far_of_rail(*rail, nics));
+    for (rail, nics) in rails {
+        found.extend(far_of_rail(rail, nics));
     }
     look_for(ledger, &mut found);
     found.retain(|far| far.cable() != Cable::Own);
     found
 }
 
-/// The shortest latency of each probe between neighbours, for both of its NICs.
-fn between_neighbours<'a>(
-    ledger: &'a Ledger,
-    settings: &RunSettings,
-) -> Vec<(&'a NicId, Rail, u64, &'a Probe)> {
-    let groups = group_numbers(&settings.sweep.groups);
-    let neighbours = |a: &NodeName, b: &NodeName| match (groups.get(a), groups.get(b)) {
-        (Some(a), Some(b)) => a == b,
-        // Of nodes that no group names nothing is known, unless all are one.
-        _ => groups.is_empty(),
-    };
-    let mut hardware: HashMap<&NicId, bool> = HashMap::new();
-    let mut is_hardware = |nic: &'a NicId| {
-        let known = hardware.entry(nic);
-        *known.or_insert_with(|| {
-            let device = ledger.device(nic);
-            device.is_some_and(|device| device.software.is_none())
-        })
-    };
-    let mut found = Vec::new();
+/// The shortest latency of a NIC to a neighbour, in nanoseconds.
+struct Nearest<'a> {
+    nic: &'a NicId,
+    rail: Rail,
+    ns: u64,
+    probe: &'a Probe,
+}
+
+/// Those of all NICs, by number; then of those that were measured on a second rail.
+type AllNearest<'a> = (
+    Vec<Option<Nearest<'a>>>,
+    BTreeMap<(Rail, usize), Nearest<'a>>,
+);
+
+fn nearest<'a>(ledger: &'a Ledger, settings: &'a RunSettings) -> AllNearest<'a> {
+    let mut first: Vec<Option<Nearest<'a>>> = Vec::new();
+    first.resize_with(ledger.numbered(), || None);
+    let mut others: BTreeMap<(Rail, usize), Nearest<'a>> = BTreeMap::new();
+    let mut neighbours = Neighbours::new(ledger, settings);
     for probe in ledger.probes() {
         let usual = matches!(probe.planned.purpose, Purpose::Pattern | Purpose::Confirm);
+        let Some(ns) = shortest(probe).filter(|_| usual) else {
+            continue;
+        };
+        if !neighbours.are(probe) {
+            continue;
+        }
         let pair = &probe.planned.pair;
-        if let Some(ns) = shortest(probe).filter(|_| usual)
-            && neighbours(&pair.from.node, &pair.to.node)
-            && is_hardware(&pair.from)
-            && is_hardware(&pair.to)
-        {
-            found.extend([&pair.from, &pair.to].map(|nic| (nic, pair.rail, ns, probe)));
+        let rail = pair.rail;
+        for (number, nic) in probe.ends.into_iter().zip([&pair.from, &pair.to]) {
+            let new = || Nearest {
+                nic,
+                rail,
+                ns,
+                probe,
+            };
+            let best = match first[number].get_or_insert_with(new) {
+                best if best.rail == rail => best,
+                _ => others.entry((rail, number)).or_insert_with(new),
+            };
+            if ns < best.ns {
+                (best.ns, best.probe) = (ns, probe);
+            }
         }
     }
-    found
+    (first, others)
+}
+
+/// Which NICs are below one leaf switch.
+struct Neighbours<'a> {
+    ledger: &'a Ledger,
+    groups: HashMap<&'a NodeName, usize>,
+    /// By the number of the NIC: its group, and whether it is hardware.
+    looked_up: Vec<Option<(Option<usize>, bool)>>,
+}
+
+impl<'a> Neighbours<'a> {
+    fn new(ledger: &'a Ledger, settings: &'a RunSettings) -> Self {
+        Self {
+            ledger,
+            groups: group_numbers(&settings.sweep.groups),
+            looked_up: vec![None; ledger.numbered()],
+        }
+    }
+
+    fn look_up(&mut self, number: usize, nic: &NicId) -> (Option<usize>, bool) {
+        let (ledger, groups) = (self.ledger, &self.groups);
+        *self.looked_up[number].get_or_insert_with(|| {
+            let device = ledger.device(nic);
+            let is_hardware = device.is_some_and(|device| device.software.is_none());
+            (groups.get(&nic.node).copied(), is_hardware)
+        })
+    }
+
+    /// Whether both ends of a probe are hardware, and neighbours.
+    fn are(&mut self, probe: &Probe) -> bool {
+        let ([from, to], pair) = (probe.ends, &probe.planned.pair);
+        let (from, to) = (self.look_up(from, &pair.from), self.look_up(to, &pair.to));
+        let near = match (from.0, to.0) {
+            (Some(from), Some(to)) => from == to,
+            // Of nodes that no group names nothing is known, unless all are one.
+            _ => self.groups.is_empty(),
+        };
+        near && from.1 && to.1
+    }
 }
 
 /// What a probe says of latency, in nanoseconds; `None` where it cannot be what it says.
@@ -129,27 +179,28 @@ fn shortest(probe: &Probe) -> Option<u64> {
     can_be.then_some(latency.min_ns)
 }
 
-fn far_of_rail<'a>(rail: Rail, nics: &BTreeMap<&NicId, (u64, &'a Probe)>) -> Vec<Far<'a>> {
-    let all: Vec<f64> = nics.values().map(|(ns, _)| *ns as f64).collect();
+fn far_of_rail(rail: Rail, nics: Vec<Nearest<'_>>) -> Vec<Far<'_>> {
+    let all: Vec<f64> = nics.iter().map(|nearest| nearest.ns as f64).collect();
     let median = median(all.clone());
     if all.len() < NICS || median > MOST_NS {
         return Vec::new();
     }
     let deviation = self::median(all.iter().map(|ns| (ns - median).abs()).collect());
     let limit = (FAR * median).max(median + DEVIATIONS * deviation);
-    let far = nics.iter().filter(|(_, (ns, _))| *ns as f64 > limit);
-    let far = far.map(|(nic, best)| Far {
+    let far = nics.iter().filter(|nearest| nearest.ns as f64 > limit);
+    let far = far.map(|nearest| Far {
         stray: Stray {
-            nic: (*nic).clone(),
+            nic: nearest.nic.clone(),
             rail,
             helper: None,
             tried: Vec::new(),
         },
-        best: *best,
+        best: (nearest.ns, nearest.probe),
         median,
         to: BTreeMap::new(),
     });
-    let far: Vec<Far<'a>> = far.collect();
+    let mut far: Vec<Far<'_>> = far.collect();
+    far.sort_by(|a, b| a.stray.nic.cmp(&b.stray.nic));
     match far.len() * ONE_IN <= all.len() {
         true => far,
         false => Vec::new(),
@@ -158,8 +209,11 @@ fn far_of_rail<'a>(rail: Rail, nics: &BTreeMap<&NicId, (u64, &'a Probe)>) -> Vec
 
 /// The middle one, the upper of two; 0 of nothing.
 fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_unstable_by(f64::total_cmp);
-    all.get(all.len() / 2).copied().unwrap_or(0.0)
+    let middle = all.len() / 2;
+    if all.is_empty() {
+        return 0.0;
+    }
+    *all.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
 /// What they measured to look for their cables.

@@ -19,6 +19,8 @@ pub struct Part<'a> {
     pub node: usize,
     /// What its link carries.
     pub line: Fact<Gbps>,
+    /// A number of that: NICs have one that carry the same by the same source.
+    pub line_number: usize,
     /// What the link of a partner must carry to show what this one does: as much, or the most that
     /// another NIC of its rail has. Between links of two speeds the slower one bounds.
     pub asks: Option<Gbps>,
@@ -54,14 +56,33 @@ impl<'a> Cast<'a> {
                 None => cast.add_other(ledger, nic, rail),
             }
         }
-        for probe in ledger.probes() {
+        // Those that do not play a rail any more; mostly there is none.
+        let any_more = cast.planned.iter().any(Option::is_none);
+        for probe in ledger.probes().filter(|_| any_more) {
             let pair = &probe.planned.pair;
             for (number, nic) in probe.ends.into_iter().zip([&pair.from, &pair.to]) {
                 cast.add_planned(ledger, number, nic, pair.rail);
             }
         }
         cast.ask();
+        cast.number_lines();
         cast
+    }
+
+    fn number_lines(&mut self) {
+        let mut numbers: HashMap<(Option<u64>, &str), usize> = HashMap::new();
+        let lines = self.parts.iter().map(|part| match &part.line {
+            Fact::Known { value, from } => (Some(value.0.to_bits()), from.as_str()),
+            Fact::Unknown { why } => (None, why.as_str()),
+        });
+        let mut number = |line| {
+            let next = numbers.len();
+            *numbers.entry(line).or_insert(next)
+        };
+        let numbers: Vec<usize> = lines.map(&mut number).collect();
+        for (part, number) in self.parts.iter_mut().zip(numbers) {
+            part.line_number = number;
+        }
     }
 
     fn add_planned(&mut self, ledger: &'a Ledger, number: usize, nic: &'a NicId, rail: Rail) {
@@ -129,6 +150,7 @@ impl<'a> Cast<'a> {
             rail,
             node,
             line: line_rate_on(ledger, nic, device.zip(port)),
+            line_number: 0,
             asks: None,
             layer: port.and_then(|port| port.link_layer.value().copied()),
         });

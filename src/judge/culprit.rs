@@ -48,7 +48,7 @@ pub(super) fn isolated<'o, 'a>(observed: &'o Observed<'a>, end: &End) -> Vec<&'o
         return Vec::new();
     };
     let mut mine: Vec<_> = observed.isolating_of_end(number, end.direction).collect();
-    mine.sort_by_key(|seen| (seen.round(), seen.purpose()));
+    mine.sort_by_key(|seen| (seen.round, seen.purpose));
     mine
 }
 
@@ -77,7 +77,7 @@ pub(super) fn sentence(
 ) -> Option<String> {
     let seen = isolated(observed, end);
     let share = |purpose| {
-        let mine = seen.iter().filter(|seen| seen.purpose() == purpose);
+        let mine = seen.iter().filter(|seen| seen.purpose == purpose);
         mine.map(|seen| seen.ratio).max_by(f64::total_cmp)
     };
     let alone = share(Purpose::Alone).map(|share| format!("{share:.2}"));
@@ -128,7 +128,7 @@ pub(super) fn echo(observed: &Observed<'_>, standings: &Standings, end: &End) ->
         return None;
     }
     let seen = isolated(observed, &other).into_iter();
-    let mine = seen.filter(|seen| seen.purpose() == Purpose::OneWay);
+    let mine = seen.filter(|seen| seen.purpose == Purpose::OneWay);
     let share = mine.map(|seen| seen.ratio).max_by(f64::total_cmp)?;
     Some(format!(
         "What it {does} is low only while it {this}: one way it {does} at {share:.2}."
@@ -144,7 +144,7 @@ fn one_way(observed: &Observed<'_>, end: &End) -> Option<String> {
             ..end.clone()
         };
         let seen = isolated(observed, &end).into_iter();
-        let mine = seen.filter(|seen| seen.purpose() == Purpose::OneWay);
+        let mine = seen.filter(|seen| seen.purpose == Purpose::OneWay);
         let share = mine.map(|seen| seen.ratio).max_by(f64::total_cmp)?;
         Some(format!(
             "One way it {does} at {share:.2}: it is low only while it sends and receives at once."
@@ -160,7 +160,7 @@ fn tried(seen: &[&Observation<'_>]) -> String {
         (Purpose::OneWay, "one way"),
         (Purpose::Wide, "with more queue pairs"),
     ];
-    let made = |(purpose, _): &(Purpose, &str)| seen.iter().any(|seen| seen.purpose() == *purpose);
+    let made = |(purpose, _): &(Purpose, &str)| seen.iter().any(|seen| seen.purpose == *purpose);
     let made: Vec<&str> = words
         .iter()
         .filter(|word| made(word))

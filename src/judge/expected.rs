@@ -51,21 +51,8 @@ pub(super) fn expected_of(cast: &Cast<'_>, ends: [usize; 2], probe: &Probe) -> F
     payload_rate([&from.line, &to.line], from.layer, probe)
 }
 
-/// Probes with one key have one expectation: the NIC whose line is the narrower, what the packets are
-/// wrapped in, and their size.
-pub(super) fn payload_key(
-    cast: &Cast<'_>,
-    ends: [usize; 2],
-    probe: &Probe,
-) -> (usize, Option<LinkLayer>, bool, Option<u32>) {
-    let narrower = ends[narrower(ends.map(|end| &cast.parts[end].line))];
-    let layer = cast.parts[ends[0]].layer;
-    let ipv4 = probe.planned.route.from.gid.ipv4().is_some();
-    (narrower, layer, ipv4, probe.measurement().map(|m| m.mtu))
-}
-
 /// Which of two lines bounds a pair: one that is unknown before any, then the slower.
-fn narrower(lines: [&Fact<Gbps>; 2]) -> usize {
+pub(super) fn narrower(lines: [&Fact<Gbps>; 2]) -> usize {
     match lines.map(Fact::value) {
         [None, _] => 0,
         [_, None] => 1,

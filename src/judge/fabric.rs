@@ -117,7 +117,7 @@ pub(super) fn fabric<'o>(
     for flow in &flows {
         for direction in WAYS {
             let end = flow.end(direction);
-            let load = loads.get(&(flow.seen.round(), end)).copied().unwrap_or(0);
+            let load = loads.get(&(flow.seen.round, end)).copied().unwrap_or(0);
             let all = nics.get(&end).copied().unwrap_or(0);
             if let Some(way) = ways.get_mut(&end)
                 && load as f64 >= LOADED * all as f64
@@ -190,7 +190,7 @@ fn loads(flows: &[Flow<'_>]) -> HashMap<(u32, LeafEnd), usize> {
     let mut loads = HashMap::new();
     for flow in flows {
         for direction in WAYS {
-            let way = (flow.seen.round(), flow.end(direction));
+            let way = (flow.seen.round, flow.end(direction));
             *loads.entry(way).or_default() += 1;
         }
     }
@@ -230,7 +230,7 @@ impl Fabric<'_> {
             return false;
         };
         let proved = self.against_proved(end, way);
-        let rounds: BTreeSet<u32> = proved.iter().map(|flow| flow.seen.round()).collect();
+        let rounds: BTreeSet<u32> = proved.iter().map(|flow| flow.seen.round).collect();
         let low = proved.iter().filter(|flow| flow.low).count();
         mine < degraded_below * others
             && rounds.len() >= ROUNDS

@@ -110,7 +110,7 @@ pub(super) fn is_low(
     low_rails: &BTreeMap<Rail, f64>,
     expect: &Expect,
 ) -> bool {
-    match low_rails.contains_key(&seen.pair.rail) {
+    match low_rails.contains_key(&seen.rail) {
         true => seen.within_rail < expect.degraded_below,
         false => seen.share() < expect.degraded_below,
     }
@@ -198,7 +198,7 @@ fn low_rails(observed: &Observed<'_>, expect: &Expect) -> BTreeMap<Rail, f64> {
     let mut rails: BTreeMap<Rail, f64> = BTreeMap::new();
     let mut measured = vec![false; observed.cast.parts.len()];
     for seen in &observed.usual {
-        let best = rails.entry(seen.pair.rail).or_default();
+        let best = rails.entry(seen.rail).or_default();
         *best = best.max(seen.share());
         seen.ends
             .into_iter()

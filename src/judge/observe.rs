@@ -1,10 +1,10 @@
 //! Measured rates as shares of what was expected, and what the cluster itself shows to be possible.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cast::Cast;
-use super::expected::{expected_of, payload_key};
+use super::expectations::Expectations;
 use crate::ledger::{Ledger, Probe};
 use crate::model::{Direction, Fact, Gbps, Pair, Purpose, Rail};
 
@@ -24,6 +24,12 @@ pub struct Observation<'a> {
     pub ends: [usize; 2],
     /// Its best probe in the round.
     pub probe: &'a Probe,
+    /// Why that was made.
+    pub purpose: Purpose,
+    /// The round.
+    pub round: u32,
+    /// The rail of the pair.
+    pub rail: Rail,
     /// The probes of it in the round that measured something.
     pub samples: usize,
     /// The best rate.
@@ -42,16 +48,6 @@ pub struct Observation<'a> {
 }
 
 impl Observation<'_> {
-    /// Why it was made.
-    pub fn purpose(&self) -> Purpose {
-        self.probe.planned.purpose
-    }
-
-    /// The round.
-    pub fn round(&self) -> u32 {
-        self.probe.round
-    }
-
     /// The worse of the two ways to look at it: the link's own ceiling, and what the others reach.
     pub fn share(&self) -> f64 {
         self.ratio.min(self.relative)
@@ -139,31 +135,45 @@ fn of_end<'o, 'a>(
 }
 
 /// The places of observations in the order of their receivers.
-fn by_receiver(all: &[Observation<'_>]) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..all.len()).collect();
-    places.sort_by_key(|at| all[*at].ends[1]);
+fn by_receiver(all: &[Observation<'_>], parts: usize) -> Vec<usize> {
+    // Each is counted, then put where those of the receivers before it end.
+    let mut next = vec![0usize; parts + 1];
+    for seen in all {
+        next[seen.ends[1] + 1] += 1;
+    }
+    for at in 1..next.len() {
+        next[at] += next[at - 1];
+    }
+    let mut places = vec![0; all.len()];
+    for (at, seen) in all.iter().enumerate() {
+        let next = &mut next[seen.ends[1]];
+        places[*next] = at;
+        *next += 1;
+    }
     places
 }
 
 /// Everything measured.
 pub fn observe(ledger: &Ledger) -> Observed<'_> {
     let cast = Cast::of(ledger);
-    let all = by_round(ledger, &cast);
-    let unit = Unit::of(&all);
-    let (mut usual, others): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|seen| seen.purpose().is_usual());
-    let (isolating, fabric): (Vec<_>, Vec<_>) = others
-        .into_iter()
-        .partition(|seen| seen.purpose().isolates());
+    let mut usual = by_round(ledger, &cast);
+    let unit = Unit::of(&usual);
+    let mut others: Vec<_> = usual
+        .extract_if(.., |seen| !seen.purpose.is_usual())
+        .collect();
+    let isolating: Vec<_> = others
+        .extract_if(.., |seen| seen.purpose.isolates())
+        .collect();
     load(&cast, &mut usual);
     let reference = reference(&cast, &usual, unit);
+    let parts = cast.parts.len();
     let mut observed = Observed {
-        by_receiver: by_receiver(&usual),
-        isolating_by_receiver: by_receiver(&isolating),
+        by_receiver: by_receiver(&usual, parts),
+        isolating_by_receiver: by_receiver(&isolating, parts),
         cast,
         usual,
         isolating,
-        fabric,
+        fabric: others,
     };
     let usual = observed.usual.iter_mut();
     for seen in usual
@@ -175,35 +185,67 @@ pub fn observe(ledger: &Ledger) -> Observed<'_> {
     observed
 }
 
+/// A probe that measured something, before those of a pair and a round are put together.
+struct Measured<'a> {
+    probe: &'a Probe,
+    rate: Gbps,
+    ends: [usize; 2],
+    expected: usize,
+}
+
+impl Measured<'_> {
+    /// Sorts by sender, receiver and round; of equal ones the first counts.
+    fn key(&self, at: usize) -> u128 {
+        let [from, to] = self.ends.map(|end| end as u128);
+        from << 96 | to << 64 | u128::from(self.probe.round) << 32 | at as u128
+    }
+}
+
 /// The best of each pair in each round, in the order of rail, sender, receiver and round.
 fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
-    let probes = ledger.probes();
-    let measured = probes.filter_map(|probe| Some((probe, probe.rate()?, cast.ends(probe)?)));
-    let mut measured: Vec<(&Probe, Gbps, [usize; 2])> = measured.collect();
-    // Stable: of equal rates the first counts.
-    measured.sort_by_key(|(probe, _, ends)| (*ends, probe.round));
-    let mut expectations = HashMap::new();
+    let mut expectations = Expectations::default();
+    let measured = ledger.probes().filter_map(|probe| {
+        let (rate, ends) = (probe.rate()?, cast.ends(probe)?);
+        let expected = expectations.place(cast, ends, probe);
+        Some(Measured {
+            probe,
+            rate,
+            ends,
+            expected,
+        })
+    });
+    let measured: Vec<Measured<'_>> = measured.collect();
+    let keys = measured.iter().enumerate();
+    let mut keys: Vec<u128> = keys.map(|(at, measured)| measured.key(at)).collect();
+    keys.sort_unstable();
     let mut all: Vec<Observation<'a>> = Vec::with_capacity(measured.len());
-    for (probe, rate, ends) in measured {
+    for key in keys {
+        let Measured {
+            probe,
+            rate,
+            ends,
+            expected,
+        } = measured[key as u32 as usize];
+        let round = (key >> 32) as u32;
         if let Some(seen) = all.last_mut()
-            && (seen.ends, seen.probe.round) == (ends, probe.round)
+            && (seen.ends, seen.round) == (ends, round)
         {
             seen.samples += 1;
             if rate > seen.rate {
-                (seen.rate, seen.probe) = (rate, probe);
+                (seen.rate, seen.probe, seen.purpose) = (rate, probe, probe.planned.purpose);
             }
             continue;
         }
-        let key = payload_key(cast, ends, probe);
-        let expected = expectations.entry(key);
-        let expected = expected.or_insert_with(|| Arc::new(expected_of(cast, ends, probe)));
         all.push(Observation {
             pair: &probe.planned.pair,
             ends,
             probe,
+            purpose: probe.planned.purpose,
+            round,
+            rail: probe.planned.pair.rail,
             samples: 1,
             rate,
-            expected: Arc::clone(expected),
+            expected: Arc::clone(&expectations.all[expected]),
             ratio: 0.0,
             relative: 0.0,
             within_rail: 0.0,
@@ -217,12 +259,11 @@ fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
 /// none that could have been.
 fn load(cast: &Cast<'_>, usual: &mut [Observation<'_>]) {
     let mut measured = vec![[false; 2]; cast.parts.len()];
-    let mut busy: HashMap<(u32, usize), [u16; 2]> = HashMap::new();
-    for seen in usual.iter() {
+    let mut rounds: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (at, seen) in usual.iter().enumerate() {
+        rounds.entry(seen.round).or_default().push(at);
         for (way, number) in seen.ends.into_iter().enumerate() {
             measured[number][way] = true;
-            let node = (seen.probe.round, cast.parts[number].node);
-            busy.entry(node).or_default()[way] += 1;
         }
     }
     let mut whole = vec![[0u16; 2]; cast.nodes()];
@@ -231,17 +272,28 @@ fn load(cast: &Cast<'_>, usual: &mut [Observation<'_>]) {
             whole[part.node][way] += u16::from(measured[way]);
         }
     }
-    for seen in usual {
-        for (way, number) in seen.ends.into_iter().enumerate() {
-            let node = cast.parts[number].node;
-            let busy = busy
-                .get(&(seen.probe.round, node))
-                .copied()
-                .unwrap_or_default();
-            // A round that loads one direction only loads the other at none of the node's NICs.
-            let other = 1 - way;
-            let other_is_whole = busy[other] == 0 || busy[other] >= whole[node][other];
-            seen.loaded[way] = busy[way] >= whole[node][way] && other_is_whole;
+    let mut busy = vec![[0u16; 2]; cast.nodes()];
+    for places in rounds.values() {
+        let nodes = |seen: &Observation<'_>| seen.ends.map(|number| cast.parts[number].node);
+        for at in places {
+            for (way, node) in nodes(&usual[*at]).into_iter().enumerate() {
+                busy[node][way] += 1;
+            }
+        }
+        for at in places {
+            let seen = &mut usual[*at];
+            for (way, node) in nodes(seen).into_iter().enumerate() {
+                let (busy, whole) = (busy[node], whole[node]);
+                // A round that loads one direction only loads the other at none of the node's NICs.
+                let other = 1 - way;
+                let other_is_whole = busy[other] == 0 || busy[other] >= whole[other];
+                seen.loaded[way] = busy[way] >= whole[way] && other_is_whole;
+            }
+        }
+        for at in places {
+            nodes(&usual[*at])
+                .into_iter()
+                .for_each(|node| busy[node] = [0; 2]);
         }
     }
 }
@@ -263,7 +315,7 @@ impl Reference {
     }
 
     fn compare(&self, seen: &mut Observation<'_>, unit: Unit) {
-        let rail = seen.pair.rail;
+        let rail = seen.rail;
         seen.relative = share(unit.rate(seen), self.of(rail));
         let within = self.rails.get(&rail).copied().unwrap_or(0.0);
         seen.within_rail = share(unit.rate(seen), within);
@@ -324,7 +376,10 @@ fn reference(cast: &Cast<'_>, usual: &[Observation<'_>], unit: Unit) -> Referenc
 
 /// The nearest-rank quantile; 0 of nothing.
 fn quantile(mut rates: Vec<f64>) -> f64 {
-    rates.sort_unstable_by(f64::total_cmp);
     let rank = (rates.len() as f64 * REFERENCE_QUANTILE).ceil() as usize;
-    rates.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+    let rank = rank.saturating_sub(1);
+    if rank >= rates.len() {
+        return 0.0;
+    }
+    *rates.select_nth_unstable_by(rank, f64::total_cmp).1
 }

@@ -1,6 +1,7 @@
 //! How every NIC of a run stands: what an adaptive sweep decides by what to measure next.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ptr;
 
 use super::cabling::far;
 use super::fabric::{self, fabric};
@@ -9,8 +10,8 @@ use super::observe::{Observation, Observed};
 use super::{Localised, localise, observe};
 use crate::ledger::Ledger;
 use crate::model::{
-    Direction, Doubt, FabricStanding, Gbps, NicId, NicStanding, NodeFacts, NodeName, NodeStanding,
-    Pair, PciAddress, Purpose, RailStanding, RunSettings, Stray, Trial,
+    Direction, Doubt, FabricStanding, Gbps, NicId, NicStanding, NodeFacts, NodeStanding, Pair,
+    PciAddress, Purpose, RailStanding, RunSettings, Stray, Trial,
 };
 
 /// How a run stands.
@@ -26,6 +27,25 @@ pub struct Standings {
     pub fabric: FabricStanding,
 }
 
+/// How NICs and pairs of a run stand as far as it has come: neither whose cable is looked for, nor the
+/// ways between leaf groups, which matter only once nothing of these is in doubt.
+pub fn standings_of_nics(ledger: &Ledger) -> Standings {
+    let Some(settings) = ledger.settings() else {
+        return Standings::default();
+    };
+    let observed = observe(ledger);
+    let localised = localise(&observed, settings);
+    stand(ledger, &observed, &localised, settings)
+}
+
+/// NICs whose cable is looked for, by rail and name.
+pub fn strays(ledger: &Ledger) -> Vec<Stray> {
+    let settings = ledger.settings();
+    let far = settings.map(|settings| far(ledger, settings));
+    let far = far.into_iter().flatten();
+    far.map(|far| far.stray).collect()
+}
+
 /// How a run stands as far as it has come.
 pub fn standings(ledger: &Ledger) -> Standings {
     let Some(settings) = ledger.settings() else {
@@ -34,9 +54,8 @@ pub fn standings(ledger: &Ledger) -> Standings {
     let observed = observe(ledger);
     let localised = localise(&observed, settings);
     let between = fabric(&observed, &localised, settings);
-    let far = far(ledger, settings);
     Standings {
-        strays: far.into_iter().map(|far| far.stray).collect(),
+        strays: strays(ledger),
         fabric: fabric::standing(ledger, &between, settings),
         ..stand(ledger, &observed, &localised, settings)
     }
@@ -152,7 +171,7 @@ impl Verdicts<'_> {
         let mine = ways
             .iter()
             .flat_map(|way| self.observed.isolating_of_end(number, *way));
-        let mine = mine.filter(|seen| seen.purpose() == purpose);
+        let mine = mine.filter(|seen| seen.purpose == purpose);
         let lows: Vec<bool> = mine.map(|seen| self.is_low(seen)).collect();
         match lows.iter().any(|low| *low) {
             _ if lows.is_empty() => Trial::Failed(tries),
@@ -167,15 +186,22 @@ impl Verdicts<'_> {
 }
 
 fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<NodeStanding> {
-    let mut places: HashMap<&NodeName, usize> = HashMap::new();
+    let parts = &observed.cast.parts;
+    let mut places: Vec<Option<usize>> = vec![None; observed.cast.nodes()];
     let mut nodes: Vec<NodeStanding> = Vec::new();
+    // In this order they were numbered, but for those that play a second rail.
+    let mut next = 0;
     for (rail, node, nic) in ledger.rail_nics() {
         let Some(nic) = nic.value() else { continue };
-        let number = observed.cast.number(nic);
-        let standing = number.map_or(NicStanding::default(), |number| nics[number]);
-        let part = number.and_then(|number| observed.cast.parts.get(number));
-        let line = part.and_then(|part| part.line.value().copied());
-        let at = *places.entry(node).or_insert(nodes.len());
+        let is_next = parts.get(next).is_some_and(|part| ptr::eq(part.nic, nic));
+        let number = match is_next {
+            true => Some(next),
+            false => observed.cast.number(nic),
+        };
+        let Some(number) = number else { continue };
+        next = number + 1;
+        let part = &parts[number];
+        let at = *places[part.node].get_or_insert(nodes.len());
         if at == nodes.len() {
             nodes.push(NodeStanding {
                 node: node.clone(),
@@ -187,9 +213,9 @@ fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<
             nic: nic.clone(),
             root_port: None,
             numa: None,
-            line: line.map(in_mbps),
-            asks: part.and_then(|part| part.asks).map(in_mbps),
-            standing,
+            line: part.line.value().copied().map(in_mbps),
+            asks: part.asks.map(in_mbps),
+            standing: nics[number],
         });
     }
     nodes.sort_by(|a, b| a.node.cmp(&b.node));
@@ -248,17 +274,24 @@ fn doubts(
         };
         rounds.insert((from, to), tries);
     }
-    // Sorted, as the observations are.
-    let mut measured: Vec<[usize; 2]> = observed.usual.iter().map(|seen| seen.ends).collect();
-    measured.dedup();
+    let is_measured = |ends: [usize; 2]| {
+        let found = observed.usual.binary_search_by_key(&ends, |seen| seen.ends);
+        found.is_ok()
+    };
     for probe in ledger.probes().filter(|probe| probe.outcome.is_some()) {
+        // Most have a rate, and are in no doubt.
+        let gave_nothing = probe.rate().is_none();
+        if rounds.is_empty() && !gave_nothing {
+            continue;
+        }
         let pair = &probe.planned.pair;
         let Some([from, to]) = observed.cast.ends(probe) else {
             continue;
         };
-        if probe.was_tried()
-            && measured.binary_search(&[from, to]).is_err()
+        if gave_nothing
+            && probe.was_tried()
             && probe.planned.purpose.is_usual()
+            && !is_measured([from, to])
         {
             rounds.entry((from, to)).or_default().pair = Some(pair);
         }
@@ -289,7 +322,7 @@ struct Tries<'a> {
 impl Tries<'_> {
     fn doubt(self, ends: [usize; 2], verdicts: &Verdicts<'_>) -> Option<Doubt> {
         let wide = verdicts.observed.isolating_of_end(ends[0], Direction::Tx);
-        let wide = wide.filter(|seen| seen.ends == ends && seen.purpose() == Purpose::Wide);
+        let wide = wide.filter(|seen| seen.ends == ends && seen.purpose == Purpose::Wide);
         let lows: Vec<bool> = wide.map(|seen| verdicts.is_low(seen)).collect();
         let wide = match (self.wide.len(), lows.as_slice()) {
             (0, _) => Trial::Open,

@@ -3,6 +3,7 @@
 
 mod coverage;
 mod pairs;
+mod probes;
 mod rates;
 #[cfg(test)]
 pub mod testing;
@@ -14,8 +15,8 @@ pub use pairs::{PairState, PairSummary, Probe};
 pub use rates::{NodeWatch, PortRates, Tally};
 
 use crate::model::{
-    Event, Fact, Measurement, NicId, NodeFacts, NodeName, Outcome, Pair, PlannedPair, Purpose,
-    Rail, RailNic, RdmaDevice, RunEnd, RunSettings,
+    Event, Fact, Measurement, NicId, NodeFacts, NodeName, Outcome, Pair, PciFunction, PlannedPair,
+    Purpose, Rail, RailNic, RdmaDevice, RunEnd, RunSettings, Shared,
 };
 
 /// How far a node has come.
@@ -69,11 +70,13 @@ pub struct Ledger {
     settings: Option<RunSettings>,
     nodes: BTreeMap<NodeName, Node>,
     rails: BTreeMap<(Rail, NodeName), Fact<NicId>>,
+    /// PCIe trees as they were seen last, those of other kinds of servers first.
+    trees: Vec<Shared<PciFunction>>,
     /// Every NIC that was planned for, numbered: comparing names would be most of the work of whoever
     /// looks at all probes.
     numbers: HashMap<NicId, usize>,
     skipped: Vec<Skipped>,
-    probes: BTreeMap<crate::model::ProbeId, Probe>,
+    probes: probes::Probes,
     rounds: u32,
     readings_dropped: u64,
     next_probe: u64,
@@ -95,7 +98,7 @@ impl Ledger {
                     agent: agent.clone(),
                 };
             }
-            Event::NodeSurveyed { node, facts } => self.node(node).facts = Some((**facts).clone()),
+            Event::NodeSurveyed { node, facts } => self.survey(node, (**facts).clone()),
             Event::NodeLost { node, why } => {
                 let node = self.node(node);
                 node.losses.push(why.clone());
@@ -131,13 +134,13 @@ impl Ledger {
             }),
             Event::RoundPlanned { round, pairs } => self.plan(*round, pairs),
             Event::ProbeStarted { probe } => {
-                if let Some(probe) = self.probes.get_mut(probe) {
+                if let Some(probe) = self.probes.get_mut(*probe) {
                     probe.started = true;
                     self.rounds = self.rounds.max(probe.round.saturating_add(1));
                 }
             }
             Event::ProbeEnded { probe, outcome } => {
-                if let Some(probe) = self.probes.get_mut(probe) {
+                if let Some(probe) = self.probes.get_mut(*probe) {
                     probe.outcome = Some(kept(outcome));
                 }
             }
@@ -157,7 +160,7 @@ impl Ledger {
     fn resume(&mut self) {
         self.end = None;
         self.skipped.clear();
-        self.probes.retain(|_, probe| probe.was_tried());
+        self.probes.retain(Probe::was_tried);
         for node in self.nodes.values_mut() {
             node.state = NodeState::Waiting;
             node.losses.clear();
@@ -176,12 +179,33 @@ impl Ledger {
             let now = rails.get(&(rail, nic.node.clone())).and_then(Fact::value);
             now.is_none_or(|now| now == nic)
         };
-        self.probes.retain(|_, probe| {
+        self.probes.retain(|probe| {
             let Pair { from, to, rail } = &probe.planned.pair;
             // One that looks for a cable goes to another rail.
             let crosses = probe.planned.purpose == Purpose::Cabling;
             plays(*rail, from) && (crosses || plays(*rail, to))
         });
+    }
+
+    /// Servers of one kind have one tree: the books of thousands have it once.
+    fn survey(&mut self, node: &NodeName, mut facts: NodeFacts) {
+        /// More kinds of servers than most clusters have: each new tree is compared with so many.
+        const KINDS: usize = 32;
+        if let Fact::Known { value: tree, .. } = &mut facts.pcie {
+            let known = self
+                .trees
+                .iter()
+                .rposition(|known| tree.functions.share(known));
+            if let Some(at) = known {
+                let known = self.trees.remove(at);
+                self.trees.push(known);
+            } else {
+                self.trees.push(tree.functions.clone());
+                let too_many = self.trees.len().saturating_sub(KINDS);
+                self.trees.drain(..too_many);
+            }
+        }
+        self.node(node).facts = Some(facts);
     }
 
     fn node(&mut self, node: &NodeName) -> &mut Node {
@@ -207,7 +231,7 @@ impl Ledger {
                 started: false,
                 outcome: None,
             };
-            self.probes.insert(probe.planned.probe, probe);
+            self.probes.insert(probe);
         }
     }
 
@@ -257,12 +281,12 @@ impl Ledger {
 
     /// Probes in the order in which they were planned.
     pub fn probes(&self) -> impl Iterator<Item = &Probe> {
-        self.probes.values()
+        self.probes.iter()
     }
 
     /// One probe.
     pub fn probe(&self, probe: crate::model::ProbeId) -> Option<&Probe> {
-        self.probes.get(&probe)
+        self.probes.get(probe)
     }
 
     /// Pairs that could not be probed.
@@ -328,6 +352,33 @@ mod tests {
     use super::testing::{events, ledger};
     use super::*;
     use crate::model::Window;
+    use crate::model::testing::facts;
+    use crate::model::testing::pcie::flat;
+
+    #[test]
+    fn nodes_with_equal_pcie_trees_have_them_in_one_place() {
+        let (same, other) = (flat(&["0000:01:00.0"]), flat(&["0000:02:00.0"]));
+        let mut ledger = Ledger::default();
+        for (node, tree) in [("a", &same), ("b", &other), ("c", &same), ("d", &other)] {
+            let mut facts = facts(Vec::new());
+            // As read from a file: nothing is shared yet.
+            let text = serde_json::to_string(tree).unwrap();
+            facts.pcie = Fact::known(serde_json::from_str(&text).unwrap(), "/sys");
+            ledger.apply(&Event::NodeSurveyed {
+                node: node.into(),
+                facts: Box::new(facts),
+            });
+        }
+        let functions = |node: &str| {
+            let facts = ledger.get_node(&node.into()).unwrap().facts.as_ref();
+            facts.unwrap().pcie.value().unwrap().functions.clone()
+        };
+        assert!(functions("a").is(&functions("c")) && functions("b").is(&functions("d")));
+        assert_eq!(
+            (functions("a"), functions("b")),
+            (same.functions, other.functions)
+        );
+    }
 
     #[test]
     fn a_probe_is_kept_with_its_numbers_and_without_its_windows() {

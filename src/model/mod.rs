@@ -21,6 +21,7 @@ mod probe;
 mod queue_pairs;
 mod sample;
 mod settings;
+mod shared;
 mod standing;
 mod sweep;
 #[cfg(test)]
@@ -63,6 +64,7 @@ pub use probe::{
 pub use queue_pairs::{QueuePairHolder, QueuePairs};
 pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};
 pub use settings::{Expect, RailRule, RunSettings};
+pub use shared::Shared;
 pub use standing::{Doubt, EndStanding, NicStanding, NodeStanding, RailStanding, Standing, Trial};
 pub use sweep::{End, LeafGroup, Pattern, Purpose, SweepSettings};
 pub use text::{is_treacherous, visible};

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Fact, PciAddress};
+use super::{Bytes, Fact, PciAddress, Shared};
 
 /// PCI-SIG's vendor id of NVIDIA.
 pub const VENDOR_NVIDIA: u16 = 0x10de;
@@ -20,8 +20,9 @@ pub const VENDOR_QEMU: u16 = 0x1b36;
 pub struct PcieTree {
     /// Whether a hypervisor is below this system, so that its tree may not be the real one.
     pub virtual_machine: Fact<bool>,
-    /// The functions, each once, in the order of their addresses.
-    pub functions: Vec<PciFunction>,
+    /// The functions, each once, in the order of their addresses. Servers of one kind have the same: in
+    /// the books of a run they are there once.
+    pub functions: Shared<PciFunction>,
     /// What `functions` leaves out because it could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,

@@ -62,7 +62,7 @@ pub(super) fn tree(generation: Generation, rails: u16) -> PcieTree {
     functions.sort_by(|a, b| a.address.0.cmp(&b.address.0));
     PcieTree {
         virtual_machine: Fact::known(false, "/proc/cpuinfo"),
-        functions,
+        functions: functions.into(),
         unread: Vec::new(),
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut of_nic: BTreeMap<usize, Vec<&Observation<'_>>> = BTreeMap::new();
     for seen in passing
         .iter()
-        .filter(|seen| !disturbed.contains(&seen.round()))
+        .filter(|seen| !disturbed.contains(&seen.round))
     {
         for number in seen.ends {
             of_nic.entry(number).or_default().push(seen);
@@ -55,10 +55,10 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
 fn disturbed(context: &Context<'_>) -> BTreeSet<u32> {
     let mut rounds: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
     for seen in &context.observed.usual {
-        rounds.entry(seen.round()).or_default().1 += 1;
+        rounds.entry(seen.round).or_default().1 += 1;
     }
     for seen in &context.localised.passing {
-        rounds.entry(seen.round()).or_default().0 += 1;
+        rounds.entry(seen.round).or_default().0 += 1;
     }
     rounds.retain(|_, (low, all)| *low as f64 > DISTURBED * *all as f64);
     rounds.into_keys().collect()

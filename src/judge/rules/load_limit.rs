@@ -56,15 +56,14 @@ fn finding(context: &Context<'_>, node: &NodeName, shares: bool, nics: &[&NicId]
         .min_by(|a, b| a.share().total_cmp(&b.share()));
     let alone = |(end, _): &(&End, &Vec<&Observation<'_>>)| {
         let seen = isolated(context.observed, end);
-        seen.into_iter()
-            .find(|seen| seen.purpose() == Purpose::Alone)
+        seen.into_iter().find(|seen| seen.purpose == Purpose::Alone)
     };
     let alone: Vec<&Observation<'_>> = ends.iter().filter_map(alone).collect();
     let says = sentence(context, node, shares, nics, worst, &alone);
     let together = context.observed.isolating.iter().filter(|seen| {
         let is_mine =
             |direction| nics.contains(&context.observed.cast.parts[seen.end(direction)].nic);
-        seen.purpose() == Purpose::Siblings && (is_mine(Direction::Tx) || is_mine(Direction::Rx))
+        seen.purpose == Purpose::Siblings && (is_mine(Direction::Tx) || is_mine(Direction::Rx))
     });
     let mut proof: Vec<Evidence> = lows.iter().take(SHOWN).map(|seen| evidence(seen)).collect();
     proof.extend(alone.iter().take(SHOWN).map(|seen| evidence(seen)));

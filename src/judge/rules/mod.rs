@@ -239,7 +239,7 @@ fn evidence(seen: &Observation<'_>) -> Evidence {
             "{}, RDMA write{}{}",
             seen.probe.planned.probe,
             shape(seen.probe),
-            conditions(seen.purpose()).map_or(String::new(), |under| format!(", {under}"))
+            conditions(seen.purpose).map_or(String::new(), |under| format!(", {under}"))
         ),
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
         .filter(|end| nics.contains(&&end.nic))
     {
         let seen = isolated(context.observed, end).into_iter();
-        let wide = seen.filter(|seen| seen.purpose() == Purpose::Wide);
+        let wide = seen.filter(|seen| seen.purpose == Purpose::Wide);
         let lifted: Vec<Lifted<'_>> = wide
             .filter_map(|wide| Some((wide, usual(context, wide, end.direction)?)))
             .collect();
@@ -64,7 +64,7 @@ pub(super) fn explains(context: &Context<'_>, seen: &Observation<'_>) -> bool {
 }
 
 fn is_wide(seen: &Observation<'_>) -> bool {
-    seen.purpose() == Purpose::Wide
+    seen.purpose == Purpose::Wide
 }
 
 /// The best that the end of a wide probe reached under the run's own settings.

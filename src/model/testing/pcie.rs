@@ -72,7 +72,7 @@ fn function(at: &str, role: PciRole, parent: Option<&str>, root: &str, numa: u32
 fn tree(functions: Vec<PciFunction>) -> PcieTree {
     PcieTree {
         virtual_machine: Fact::known(false, "/proc/cpuinfo"),
-        functions,
+        functions: functions.into(),
         unread: vec![],
     }
 }

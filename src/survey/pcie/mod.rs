@@ -51,7 +51,7 @@ pub(super) fn tree(root: &Root, rdma: &[RdmaDevice]) -> Fact<PcieTree> {
     hide_invented_links(&mut functions, virtual_machine.value() == Some(&true));
     let tree = PcieTree {
         virtual_machine,
-        functions,
+        functions: functions.into(),
         unread: walk.unread,
     };
     Fact::known(tree, bus.display().to_string())

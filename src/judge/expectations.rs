@@ -1,0 +1,65 @@
+//! What the links of probes can carry, each text once: thousands of NICs have links that are alike.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::cast::Cast;
+use super::expected::{expected_of, narrower};
+use crate::ledger::Probe;
+use crate::model::{Fact, Gbps, LinkLayer};
+
+/// Probes with one key have one expectation: what the narrower line carries and who says so, what the
+/// packets are wrapped in, and their size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    line: usize,
+    /// The sender, where its link layer is unknown: then it is named.
+    unknown: Option<usize>,
+    layer: Option<LinkLayer>,
+    ipv4: bool,
+    mtu: Option<u32>,
+}
+
+/// Those that were asked for so far.
+#[derive(Default)]
+pub(super) struct Expectations {
+    pub(super) all: Vec<Arc<Fact<Gbps>>>,
+    places: HashMap<Key, usize>,
+    /// By line, the one that was asked for last: most ask for the same.
+    last: Vec<Option<(Key, usize)>>,
+}
+
+impl Expectations {
+    /// The place of a probe's.
+    pub(super) fn place(&mut self, cast: &Cast<'_>, ends: [usize; 2], probe: &Probe) -> usize {
+        let key = key(cast, ends, probe);
+        if self.last.len() <= key.line {
+            self.last.resize(key.line + 1, None);
+        }
+        if let Some((last, place)) = self.last[key.line]
+            && last == key
+        {
+            return place;
+        }
+        let all = &mut self.all;
+        let place = *self.places.entry(key).or_insert_with(|| {
+            all.push(Arc::new(expected_of(cast, ends, probe)));
+            all.len() - 1
+        });
+        self.last[key.line] = Some((key, place));
+        place
+    }
+}
+
+fn key(cast: &Cast<'_>, ends: [usize; 2], probe: &Probe) -> Key {
+    let [from, to] = ends.map(|end| &cast.parts[end]);
+    let narrower = [from, to][narrower([&from.line, &to.line])];
+    let layer = from.layer;
+    Key {
+        line: narrower.line_number,
+        unknown: layer.is_none().then_some(ends[0]),
+        layer,
+        ipv4: probe.planned.route.from.gid.ipv4().is_some(),
+        mtu: probe.measurement().map(|measurement| measurement.mtu),
+    }
+}
