@@ -38,6 +38,8 @@ pub struct Gap {
     pub count: usize,
     /// Whether they were tried.
     pub tried: bool,
+    /// Whether nothing but the end of the run stands in the way: while it goes on, they may come.
+    pub to_come: bool,
     /// Why.
     pub why: String,
 }
@@ -58,35 +60,53 @@ enum Seen<'a> {
     Measured,
     Failed(String),
     NotRun(&'a str),
+    /// It has begun, or is about to.
+    Planned(&'a str),
+}
+
+/// Why something never came into a plan.
+struct Unplanned {
+    why: String,
+    to_come: bool,
 }
 
 /// A coverage that is being counted.
 #[derive(Default)]
 struct Count {
     coverage: Coverage,
-    gaps: BTreeMap<(bool, String), usize>,
+    /// By whether they were tried, whether they are to come, and why.
+    gaps: BTreeMap<(bool, bool, String), usize>,
 }
 
 impl Count {
-    fn add(&mut self, seen: Option<&Seen<'_>>, unplanned: impl FnOnce() -> String) {
-        let (tried, why) = match seen {
+    fn add(&mut self, seen: Option<&Seen<'_>>, unplanned: impl FnOnce() -> Unplanned) {
+        let (tried, to_come, why) = match seen {
             Some(Seen::Measured) => {
                 self.coverage.measured += 1;
                 return;
             }
-            Some(Seen::Failed(why)) => (true, why.clone()),
-            Some(Seen::NotRun(why)) => (false, (*why).to_owned()),
-            None => (false, unplanned()),
+            Some(Seen::Failed(why)) => (true, false, why.clone()),
+            Some(Seen::NotRun(why)) => (false, false, (*why).to_owned()),
+            Some(Seen::Planned(why)) => (false, true, (*why).to_owned()),
+            None => {
+                let Unplanned { why, to_come } = unplanned();
+                (false, to_come, why)
+            }
         };
         match tried {
             true => self.coverage.failed += 1,
             false => self.coverage.not_run += 1,
         }
-        *self.gaps.entry((tried, why)).or_default() += 1;
+        *self.gaps.entry((tried, to_come, why)).or_default() += 1;
     }
 
     fn done(self, of: Covered) -> Coverage {
-        let gap = |((tried, why), count)| Gap { count, tried, why };
+        let gap = |((tried, to_come, why), count)| Gap {
+            count,
+            tried,
+            to_come,
+            why,
+        };
         let gaps = self.gaps.into_iter().map(gap).collect();
         Coverage {
             of,
@@ -146,7 +166,7 @@ impl Ledger {
                     (Some(outcome), _) => drop(seen.insert(end, Seen::of(outcome))),
                     (None, None) => {
                         let why = "the run was cut off before its probe ended";
-                        seen.insert(end, Seen::NotRun(why));
+                        seen.insert(end, Seen::Planned(why));
                     }
                 }
             }
@@ -176,6 +196,7 @@ impl Ledger {
                     let at = node.map(|node| format!("{node}: ")).unwrap_or_default();
                     Seen::Failed(format!("{at}{stage}: {why}"))
                 }
+                PairState::NotRun { why } if summary.is_to_come() => Seen::Planned(why),
                 PairState::NotRun { why } => Seen::NotRun(why),
             };
             let pair = summary.pair;
@@ -185,12 +206,16 @@ impl Ledger {
     }
 
     /// Why a pair never came into a plan: one of its nodes, or its NIC there, was not to be had.
-    fn why_unplanned(&self, rail: Rail, nodes: &[&NodeName], what: &str) -> String {
+    fn why_unplanned(&self, rail: Rail, nodes: &[&NodeName], what: &str) -> Unplanned {
+        let because = |to_come: bool, why: String| Unplanned { why, to_come };
         for node in nodes {
             match self.nodes.get(*node).map(|n| &n.state) {
-                Some(NodeState::Lost { .. }) => return format!("{node} was lost"),
+                Some(NodeState::Lost { .. }) => return because(false, format!("{node} was lost")),
                 Some(NodeState::Connected { .. }) => {}
-                _ => return format!("{node} was not reached before the run ended"),
+                _ => {
+                    let why = format!("{node} was not reached before the run ended");
+                    return because(true, why);
+                }
             }
         }
         for node in nodes {
@@ -199,14 +224,17 @@ impl Ledger {
                 .get(&(rail, (*node).clone()))
                 .and_then(|nic| nic.why_unknown())
             {
-                return why.to_owned();
+                return because(false, why.to_owned());
             }
         }
         let mine = self.rails.range((rail, NodeName::from(""))..);
         let mut mine = mine.take_while(|((other, _), _)| *other == rail);
         match mine.any(|((_, node), nic)| !nodes.contains(&node) && nic.value().is_some()) {
-            false => format!("no other node has a NIC on {rail}"),
-            true => format!("the run ended before this {what} was planned"),
+            false => because(false, format!("no other node has a NIC on {rail}")),
+            true => because(
+                true,
+                format!("the run ended before this {what} was planned"),
+            ),
         }
     }
 }

@@ -119,6 +119,11 @@ impl<'a> PairSummary<'a> {
         why.unwrap_or("the run was cut off before it ended")
     }
 
+    /// Whether it was planned, and only the end of the run keeps its probes from ending.
+    pub fn is_to_come(&self) -> bool {
+        self.attempts.iter().all(|probe| probe.outcome.is_none())
+    }
+
     /// How many of its probes were tried.
     pub fn tries(&self) -> usize {
         self.attempts

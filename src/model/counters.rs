@@ -1,5 +1,7 @@
 //! Counters of a port or a network interface, as the kernel shows them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// What was read of one set of counters.
@@ -43,6 +45,17 @@ impl Counters {
     pub fn errors(&self) -> impl Iterator<Item = &Counter> {
         let counts = |counter: &&Counter| counter.value > 0 && is_error(&counter.name);
         self.values.iter().filter(counts)
+    }
+}
+
+impl fmt::Display for Counter {
+    /// `link_downed 255 or more (saturated)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = match self.is_saturated() {
+            true => " or more (saturated)",
+            false => "",
+        };
+        write!(f, "{} {}{more}", self.name, self.value)
     }
 }
 

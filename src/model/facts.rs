@@ -200,6 +200,35 @@ pub struct GidEntry {
     pub prefix_len: Fact<u8>,
 }
 
+impl GidEntry {
+    /// Index, type, address and interface, in words: those of a table.
+    pub fn columns(&self, link_layer: Option<&LinkLayer>) -> [String; 4] {
+        let kind = match (self.kind.value(), link_layer) {
+            (Some(GidType::RoceV2), _) => "RoCEv2",
+            (Some(GidType::IbOrRoceV1), Some(LinkLayer::InfiniBand)) => "IB",
+            (Some(GidType::IbOrRoceV1), Some(LinkLayer::Ethernet)) => "RoCEv1",
+            (Some(GidType::IbOrRoceV1), None) => "IB/RoCEv1",
+            (None, _) => "?",
+        };
+        let address = match (self.kind.value(), self.prefix_len.value()) {
+            (Some(GidType::RoceV2), Some(len)) => format!("{}/{len}", self.gid.ip()),
+            (Some(GidType::RoceV2), None) => self.gid.ip().to_string(),
+            _ => self.gid.to_string(),
+        };
+        let netdev = match (self.netdev.value(), link_layer) {
+            (Some(name), _) => name.as_str(),
+            (None, Some(LinkLayer::InfiniBand)) => "",
+            (None, _) => "?",
+        };
+        [
+            format!("GID {}", self.index),
+            kind.to_owned(),
+            address,
+            netdev.to_owned(),
+        ]
+    }
+}
+
 /// The type of a GID table entry, from gid_attrs/types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

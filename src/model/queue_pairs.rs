@@ -1,6 +1,7 @@
 //! Who holds queue pairs on a node's devices: whose traffic the counters show.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,5 +38,22 @@ impl QueuePairHolder {
     /// How many it holds.
     pub fn total(&self) -> u32 {
         self.rc.saturating_add(self.ud).saturating_add(self.other)
+    }
+}
+
+impl fmt::Display for QueuePairHolder {
+    /// `128 RC of python3 (pid 4711)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = [(self.rc, "RC"), (self.ud, "UD"), (self.other, "other")];
+        let some = kinds.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = some
+            .map(|(count, kind)| format!("{count} {kind}"))
+            .collect();
+        write!(f, "{} of {}", counts.join(" + "), self.name)?;
+        match self.pid {
+            Some(pid) => write!(f, " (pid {pid})"),
+            None if self.is_process() => Ok(()),
+            None => f.write_str(" (kernel)"),
+        }
     }
 }

@@ -14,15 +14,13 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::Value;
 
-pub(super) use counts::holder;
 pub use topo::{topo_json, topo_text};
 
 use super::json::REPORT_SCHEMA;
 use super::text::Style;
 use crate::judge::Said;
 use crate::model::{
-    Fact, GidEntry, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice, SoftwareRdma,
-    visible,
+    Fact, GidType, LinkLayer, NodeFacts, PcieTree, Port, RdmaDevice, SoftwareRdma, visible,
 };
 
 /// Writes what `linerate inspect` prints: the facts, then what the rules say of them.
@@ -266,39 +264,12 @@ fn netdev(page: &mut Page<'_>, device: &RdmaDevice, port: &Port) -> io::Result<(
     nic::ethernet(page, device, port, netdev)
 }
 
-/// The columns of a GID: index, type, address, interface.
-fn row(entry: &GidEntry, link_layer: Option<&LinkLayer>) -> [String; 4] {
-    let kind = match (entry.kind.value(), link_layer) {
-        (Some(GidType::RoceV2), _) => "RoCEv2",
-        (Some(GidType::IbOrRoceV1), Some(LinkLayer::InfiniBand)) => "IB",
-        (Some(GidType::IbOrRoceV1), Some(LinkLayer::Ethernet)) => "RoCEv1",
-        (Some(GidType::IbOrRoceV1), None) => "IB/RoCEv1",
-        (None, _) => "?",
-    };
-    let address = match (entry.kind.value(), entry.prefix_len.value()) {
-        (Some(GidType::RoceV2), Some(len)) => format!("{}/{len}", entry.gid.ip()),
-        (Some(GidType::RoceV2), None) => entry.gid.ip().to_string(),
-        _ => entry.gid.to_string(),
-    };
-    let netdev = match (entry.netdev.value(), link_layer) {
-        (Some(name), _) => name.as_str(),
-        (None, Some(LinkLayer::InfiniBand)) => "",
-        (None, _) => "?",
-    };
-    [
-        format!("GID {}", entry.index),
-        kind.to_owned(),
-        address,
-        netdev.to_owned(),
-    ]
-}
-
 fn gids(page: &mut Page<'_>, port: &Port) -> io::Result<()> {
     let link_layer = port.link_layer.value();
     let rows: Vec<_> = port
         .gids
         .iter()
-        .map(|entry| row(entry, link_layer))
+        .map(|entry| entry.columns(link_layer))
         .collect();
     let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
     let (kinds, addresses) = (width(1), width(2));
@@ -349,7 +320,7 @@ fn unknown_of_gids(port: &Port) -> Vec<(&'static str, &str, String)> {
 mod tests {
     use super::*;
     use crate::model::{
-        Bytes, Counter, Counters, Gbps, MemlockLimit, Netdev, PciAddress, PortState,
+        Bytes, Counter, Counters, Gbps, GidEntry, MemlockLimit, Netdev, PciAddress, PortState,
         QueuePairHolder,
     };
 

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 
 pub use json::json;
 
-use super::inspect::holder;
 use crate::ledger::{Ledger, NodeState, NodeWatch, PortRates, Tally};
 use crate::model::{Fact, Gbps, NodeName, Quantity, QueuePairs, is_treacherous};
 
@@ -306,7 +305,7 @@ fn holders(lines: &[Line<'_>]) -> Vec<String> {
         };
         let device = &rates.layout.device;
         let all = value.get(device).filter(|all| !all.is_empty())?;
-        let mut said: Vec<String> = all.iter().take(HOLDERS).map(holder).collect();
+        let mut said: Vec<String> = all.iter().take(HOLDERS).map(ToString::to_string).collect();
         if all.len() > HOLDERS {
             said.push(format!("and {} more", all.len() - HOLDERS));
         }

@@ -6,6 +6,7 @@ mod limit;
 mod path;
 mod smi;
 mod sockets;
+pub mod words;
 
 pub use affinity::{Affinity, Endpoint, Nearest, affinity};
 pub use limit::{

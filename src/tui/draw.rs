@@ -46,6 +46,9 @@ pub(super) fn draw(view: &View, run: &Run, frame: &mut Frame<'_>) {
         }
         _ => match view.pane {
             Pane::Grid => panes::grid::draw(view, run, body, buffer),
+            Pane::Pairs => panes::pairs::draw(view, run, body, buffer),
+            Pane::Node => panes::node::draw(view, run, body, buffer),
+            Pane::Cpu => panes::cpu::draw(view, run, body, buffer),
             Pane::Findings => panes::findings::draw(view, run, body, buffer),
             Pane::Run => panes::run::draw(view, run, body, buffer),
         },
@@ -154,6 +157,9 @@ fn verdict(view: &View, run: &Run) -> Vec<Span<'static>> {
 fn label(pane: Pane) -> &'static str {
     match pane {
         Pane::Grid => " 1 Grid ",
+        Pane::Pairs => " 2 Pairs ",
+        Pane::Node => " 3 Node ",
+        Pane::Cpu => " 4 CPU cost ",
         Pane::Findings => " 5 Findings ",
         Pane::Run => " 6 Run ",
     }
@@ -230,18 +236,24 @@ fn typed(sign: &str, text: &str, width: usize) -> String {
     format!("{sign}{}_", fit(&end, room.max(1)))
 }
 
+/// Whose keys hold in a pane.
+pub(super) fn places(pane: Pane) -> &'static [Place] {
+    match pane {
+        Pane::Grid => &[Place::Nodes, Place::Grid],
+        Pane::Pairs | Pane::Node | Pane::Cpu => &[Place::Nodes],
+        Pane::Findings => &[Place::Findings],
+        Pane::Run => &[],
+    }
+}
+
 /// The keys of the pane, those that are always wanted first: narrow terminals cut the end.
 fn hints(view: &View, run: &Run) -> Line<'static> {
-    let here = match view.pane {
-        Pane::Grid => Some(Place::Grid),
-        Pane::Findings => Some(Place::Findings),
-        Pane::Run => None,
-    };
+    let here: &[Place] = places(view.pane);
     let replays = view.pace.is_some() && !run.is_over();
     let holds = |place| match place {
         Place::Everywhere => false,
         Place::Replay => replays,
-        place => Some(place) == here,
+        place => here.contains(&place),
     };
     let named = |name: &str| {
         table()
@@ -258,7 +270,8 @@ fn hints(view: &View, run: &Run) -> Line<'static> {
     if run.is_over() {
         wanted.retain(|binding| !of_a_live_run.contains(&binding.name));
     }
-    wanted.retain(|binding| !["left", "right"].contains(&binding.name));
+    let moves = ["left", "right", "rail-before", "rail-after"];
+    wanted.retain(|binding| !moves.contains(&binding.name));
     let mut spans = Vec::new();
     for binding in wanted {
         let key = binding.keys.first().copied().unwrap_or_default();

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
+use super::cost::Cost;
 use super::marks::Mark;
 use crate::judge::{GpuWay, Judgement, expected, gpu_pairs};
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
-    Direction, Event, Finding, Gbps, Measurement, NicId, NodeFacts, NodeName, Outcome, PlannedPair,
-    ProbeId, Rail, RailNic, Rule, Severity, Subject,
+    Direction, Event, Finding, Gbps, NicId, NodeFacts, NodeName, Outcome, PlannedPair, ProbeId,
+    Rail, RailNic, Rule, Severity, Subject,
 };
 use crate::topology::links_on_path;
 
@@ -26,7 +27,7 @@ pub struct Best {
 
 impl Best {
     /// The share of what is expected or, where that is unknown, of the best of its rail.
-    fn share(&self, rail_best: Option<Gbps>) -> Option<f64> {
+    pub(super) fn share(&self, rail_best: Option<Gbps>) -> Option<f64> {
         self.rate.share_of(self.expected.or(rail_best)?)
     }
 }
@@ -44,6 +45,8 @@ pub struct Cell {
     pub busy: u32,
     /// Whether its last probe went wrong.
     pub failed: bool,
+    /// What sending took, by its last probe under the conditions of the run.
+    pub cost: Option<Cost>,
     /// What is known of it.
     pub mark: Option<Mark>,
 }
@@ -135,6 +138,16 @@ impl Grid {
     /// One node's row.
     pub fn row(&self, node: &NodeName) -> Option<&Row> {
         self.rows.get(*self.places.get(node)?)
+    }
+
+    /// The place of a node's row.
+    pub fn number(&self, node: &NodeName) -> Option<usize> {
+        self.places.get(node).copied()
+    }
+
+    /// The best rate of a rail, by the rail's place.
+    pub fn best_of(&self, rail: usize) -> Option<Gbps> {
+        self.best.get(rail).copied().flatten()
     }
 
     /// Grows with every change.
@@ -249,6 +262,7 @@ impl Grid {
             rate,
             expected: expected(ledger, probe).value().copied(),
         });
+        let cost = cost(probe, outcome, ledger).filter(|_| counts(probe));
         for (n, (row, rail)) in ends.into_iter().enumerate() {
             let direction = [Direction::Tx, Direction::Rx][n];
             let row_number = row;
@@ -262,9 +276,9 @@ impl Grid {
                 let of_rail = &mut self.best[rail];
                 *of_rail = Some(of_rail.map_or(best.rate, |known| Gbps(known.0.max(best.rate.0))));
             }
-            let measured = probe.measurement().filter(|_| counts(probe));
-            if let (Direction::Tx, Some(measured)) = (direction, measured) {
-                row.cpu = cores(measured);
+            if let (Direction::Tx, Some(cost)) = (direction, cost) {
+                cell.cost = Some(cost);
+                row.cpu = Some(cost.thread());
             }
             self.settle(
                 row_number,
@@ -377,14 +391,13 @@ fn mark_of(finding: &Finding, half_below: f64) -> Option<Mark> {
     })
 }
 
-/// The share of a core that the sending thread took.
-fn cores(measured: &Measurement) -> Option<f64> {
-    let last = measured.windows.last();
-    let span = last.map_or(measured.elapsed_us, |w| {
-        w.start_us.saturating_add(w.length_us)
-    });
-    let spent = measured.cpu.user_us.saturating_add(measured.cpu.system_us);
-    (span > 0).then(|| spent as f64 / span as f64)
+/// What sending took. The event has the windows of the transfer, which the ledger does not keep.
+fn cost(probe: &Probe, outcome: &Outcome, ledger: &Ledger) -> Option<Cost> {
+    let Outcome::Measured { measurement, .. } = outcome else {
+        return None;
+    };
+    let usual = ledger.settings().map(|settings| &settings.probe);
+    Cost::of(measurement, probe.planned.spec.as_ref().or(usual)?)
 }
 
 /// In a word; nothing where no GPU is meant for it.

@@ -9,6 +9,8 @@ pub enum Place {
     Everywhere,
     /// In the grid.
     Grid,
+    /// Wherever a NIC is selected: the grid, the pairs, the node, CPU cost.
+    Nodes,
     /// In the findings, and where one is open.
     Findings,
     /// In a replay.
@@ -40,6 +42,16 @@ pub enum Do {
     Back,
     /// The grid.
     Grid,
+    /// The pairs.
+    Pairs,
+    /// The node.
+    Node,
+    /// CPU cost.
+    Cpu,
+    /// The rail before.
+    RailBefore,
+    /// The rail after.
+    RailAfter,
     /// The findings.
     Findings,
     /// The run.
@@ -115,7 +127,7 @@ const fn key(
 
 /// Every key.
 pub fn table() -> &'static [Binding] {
-    use Place::{Everywhere, Findings, Grid, Replay};
+    use Place::{Everywhere, Findings, Grid, Nodes, Replay};
     const {
         &[
             key(
@@ -124,6 +136,27 @@ pub fn table() -> &'static [Binding] {
                 "grid",
                 "the grid of nodes and NICs",
                 Do::Grid,
+            ),
+            key(
+                Everywhere,
+                &["2"],
+                "pairs",
+                "the pairs of a rail: who sends to whom",
+                Do::Pairs,
+            ),
+            key(
+                Everywhere,
+                &["3", "n"],
+                "node",
+                "the selected node: PCIe, NICs, limits",
+                Do::Node,
+            ),
+            key(
+                Everywhere,
+                &["4"],
+                "cpu",
+                "what driving each NIC takes of processors",
+                Do::Cpu,
             ),
             key(
                 Everywhere,
@@ -198,16 +231,30 @@ pub fn table() -> &'static [Binding] {
                 "only what has these words",
                 Do::Filter,
             ),
-            key(Grid, &["left", "h"], "left", "a NIC to the left", Do::Left),
             key(
-                Grid,
+                Nodes,
+                &["left", "h"],
+                "left",
+                "a NIC, receiver or node to the left",
+                Do::Left,
+            ),
+            key(
+                Nodes,
                 &["right", "l"],
                 "right",
-                "a NIC to the right",
+                "a NIC, receiver or node to the right",
                 Do::Right,
             ),
             key(
-                Grid,
+                Nodes,
+                &["["],
+                "rail-before",
+                "the rail before",
+                Do::RailBefore,
+            ),
+            key(Nodes, &["]"], "rail-after", "the rail after", Do::RailAfter),
+            key(
+                Nodes,
                 &["s"],
                 "sort",
                 "order: worst first, by name, by leaf group",
@@ -221,14 +268,14 @@ pub fn table() -> &'static [Binding] {
                 Do::Fold,
             ),
             key(
-                Grid,
+                Nodes,
                 &["r"],
                 "probe",
-                "probe the selected NIC once more",
+                "probe the selected NIC or pair once more",
                 Do::Probe,
             ),
             key(
-                Grid,
+                Nodes,
                 &["x"],
                 "exclude",
                 "probe the selected node no more",

@@ -9,6 +9,7 @@
 //! nothing waits for it.
 
 mod clean;
+mod cost;
 mod draw;
 mod face;
 mod grid;
@@ -17,7 +18,9 @@ mod journal;
 mod judging;
 mod keymap;
 mod marks;
+mod mouse;
 mod msg;
+mod pairs;
 mod panes;
 mod run;
 mod term;

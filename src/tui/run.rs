@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::grid::Grid;
 use super::journal::Journal;
+use super::pairs::Pairs;
 use crate::judge::Judgement;
 use crate::ledger::Ledger;
 use crate::model::{Event, Finding, Purpose, Record, Severity};
@@ -37,6 +38,7 @@ pub struct Run {
     ledger: Arc<Ledger>,
     judgement: Option<Box<Judgement>>,
     grid: Grid,
+    pairs: Pairs,
     journal: Journal,
     /// What came while somebody read the ledger.
     waiting: VecDeque<Box<Record>>,
@@ -90,6 +92,7 @@ impl Run {
             _ => {}
         }
         self.grid.learn(&record.event, &self.ledger);
+        self.pairs.learn(&record.event, &self.ledger, &self.grid);
     }
 
     /// Takes in how it was judged.
@@ -138,6 +141,11 @@ impl Run {
     /// The grid.
     pub fn grid(&self) -> &Grid {
         &self.grid
+    }
+
+    /// What is known of each pair.
+    pub fn pairs(&self) -> &Pairs {
+        &self.pairs
     }
 
     /// The log.

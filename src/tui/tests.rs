@@ -14,7 +14,11 @@ use super::update::update;
 use super::view::{Overlay, Pane, View};
 use crate::judge::judge;
 use crate::ledger::testing::{events, ledger};
-use crate::model::{Command, Event, LeafGroup, NodeName, Record};
+use crate::model::testing::pcie::TwoSockets;
+use crate::model::{
+    Command, Completion, Event, Fact, LeafGroup, NodeName, Outcome, PciAddress, Record,
+    SoftwareRdma,
+};
 
 const FULL: f64 = 391.0;
 
@@ -129,6 +133,15 @@ fn shown(run: &Run, size: (u16, u16), keys: &str) -> String {
     screen(&view, run)
 }
 
+const PANES: [(&str, &str); 6] = [
+    ("grid", "1"),
+    ("pairs", "2"),
+    ("node", "3"),
+    ("cpu", "4"),
+    ("findings", "5"),
+    ("run", "6"),
+];
+
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
 
 #[test]
@@ -141,7 +154,7 @@ fn each_pane_at_each_size() {
     ];
     for (name, run) in &runs {
         for size in SIZES {
-            for (pane, key) in [("grid", "1"), ("findings", "5"), ("run", "6")] {
+            for (pane, key) in PANES {
                 let name = format!("{name}_{pane}_{}x{}", size.0, size.1);
                 insta::assert_snapshot!(name, shown(run, size, key));
             }
@@ -162,6 +175,201 @@ fn from_a_red_cell_to_its_cause_and_back() {
     // A NIC without a fault leads to a word, not to an empty screen.
     press(&mut view, &run, "end enter");
     assert!(screen(&view, &run).contains("nothing is found of"));
+}
+
+/// Enough nodes for blocks.
+fn crowd() -> Run {
+    run(&events(14, 3, &|i, j, _| (i != j + 1).then_some(FULL)))
+}
+
+/// Every pair of many nodes, one of them with a slow receiver.
+fn many() -> Run {
+    run(&events(40, 2, &|i, j, rail| match (i, j, rail) {
+        (_, 17, 1) => Some(0.4 * FULL),
+        (3, 4, 0) => None,
+        _ => Some(FULL),
+    }))
+}
+
+#[test]
+fn pairs_that_outnumber_characters_are_drawn_in_blocks() {
+    let run = many();
+    let mut view = view(&run, (80, 24));
+    press(&mut view, &run, "2 s ]");
+    assert_eq!(view.rail, 1);
+    insta::assert_snapshot!("blocks", screen(&view, &run));
+    // The slow receiver is in the block of its column, in every line.
+    let shape = super::panes::pairs::Shape::of(&view);
+    assert_eq!(shape.count, (14, 20));
+    for line in view.blocks.chunks(shape.count.1) {
+        assert!(line[8].share.unwrap() < 0.5 && line[7].share.unwrap() > 0.9);
+    }
+    // One that failed is seen whatever is beside it.
+    press(&mut view, &run, "[");
+    let failed: Vec<usize> = (0..view.blocks.len())
+        .filter(|block| view.blocks[*block].failed > 0)
+        .collect();
+    assert_eq!(failed, [20 + 2]);
+}
+
+#[test]
+fn the_cursor_of_the_pairs_leads_to_history_and_findings() {
+    let run = finished();
+    let mut view = view(&run, (120, 40));
+    press(&mut view, &run, "s 2 ] j l l");
+    let names = |view: &View| {
+        let rows = run.grid().rows();
+        (view.node.clone().unwrap().0, rows[view.to].name.0.clone())
+    };
+    assert_eq!(names(&view), ("node02".into(), "node04".into()));
+    let text = screen(&view, &run);
+    assert!(text.contains("node02 mlx5_1 → node04 mlx5_1"), "{text}");
+    assert!(text.contains("196") && text.contains("50%"), "{text}");
+    press(&mut view, &run, "enter");
+    assert_eq!((view.pane, view.open), (Pane::Findings, true));
+    press(&mut view, &run, "esc");
+    assert_eq!(view.pane, Pane::Pairs);
+    // Where the sender is well, what is found is the receiver's.
+    press(&mut view, &run, "[ g enter");
+    assert_eq!(view.only.as_ref().unwrap().node, NodeName::from("node04"));
+    // The order of the grid and its filter are those of both axes.
+    press(&mut view, &run, "esc / node0 enter");
+    assert_eq!(view.axis.len(), 6);
+}
+
+#[test]
+fn pairs_are_probed_again_from_where_they_are_seen() {
+    let run = running();
+    let mut view = view(&run, (120, 40));
+    let effects = press(&mut view, &run, "s 2 r");
+    let [Effect::Send(Command::Probe(pairs))] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    let ends = (&*pairs[0].from.node.0, &*pairs[0].to.node.0);
+    assert_eq!((pairs.len(), ends), (1, ("node01", "node02")));
+}
+
+/// With a PCIe tree, GPUs, and what a hostile node may say of them.
+fn with_tree() -> Run {
+    let mut events = mixed(3, 2);
+    for event in &mut events {
+        if let Event::NodeSurveyed { node, facts } = event
+            && node.0 == "node02"
+        {
+            **facts = TwoSockets::facts();
+        }
+    }
+    run(&events)
+}
+
+#[test]
+fn a_node_is_drawn_as_a_tree_and_scrolls() {
+    let run = with_tree();
+    for size in SIZES {
+        let name = format!("tree_{}x{}", size.0, size.1);
+        insta::assert_snapshot!(name, shown(&run, size, "s j n"));
+    }
+    let mut view = view(&run, (80, 24));
+    press(&mut view, &run, "s j n");
+    let first = screen(&view, &run);
+    assert!(first.contains("node02"), "{first}");
+    press(&mut view, &run, "G");
+    assert!(view.node_top > 0);
+    // To the next node, from its first line.
+    press(&mut view, &run, "right");
+    assert_eq!(
+        (view.node.clone().unwrap().0.as_str(), view.node_top),
+        ("node03", 0)
+    );
+    press(&mut view, &run, "enter esc");
+    assert_eq!(view.pane, Pane::Node);
+}
+
+#[test]
+fn trees_that_cannot_be_are_drawn_all_the_same() {
+    let mut events = mixed(3, 2);
+    for event in &mut events {
+        if let Event::NodeSurveyed { facts, .. } = event {
+            **facts = TwoSockets::facts();
+            if let Fact::Known { value, .. } = &mut facts.pcie {
+                let first = value.functions[0].address.clone();
+                let last = value.functions.len() - 1;
+                // A circle, one that is its own parent, and one whose parent is not there.
+                value.functions[0].parent = Some(value.functions[last].address.clone());
+                value.functions[last].parent = Some(first);
+                value.functions[1].parent = Some(value.functions[1].address.clone());
+                value.functions[2].parent = Some(PciAddress("\u{1b}[2J".into()));
+            }
+        }
+    }
+    let run = run(&events);
+    for size in [(1, 1), (20, 5), (120, 40)] {
+        assert!(!shown(&run, size, "3 G").contains('\u{1b}'));
+    }
+}
+
+#[test]
+fn cpu_cost_is_told_where_it_was_measured_and_means_something() {
+    let mut events = mixed(3, 2);
+    for event in &mut events {
+        match event {
+            Event::RunStarted { settings, .. } => settings.probe.completion = Completion::Event,
+            Event::ProbeEnded {
+                outcome: Outcome::Measured { measurement, .. },
+                ..
+            } => measurement.cpu.user_us = 250_000,
+            Event::NodeSurveyed { node, facts } if node.0 == "node03" => {
+                if let Fact::Known { value, .. } = &mut facts.rdma {
+                    value[0].software = Some(SoftwareRdma::Rxe);
+                }
+            }
+            _ => {}
+        }
+    }
+    let run_of_events = run(&events);
+    let text = shown(&run_of_events, (120, 40), "s 4");
+    // 391 Gb/s by a quarter of a core.
+    assert!(
+        text.contains("event 25.0%") || text.contains("event   25%"),
+        "{text}"
+    );
+    assert!(text.contains("1564"), "{text}");
+    assert!(text.contains("its cost means nothing"), "{text}");
+    if let Some(Event::RunStarted { settings, .. }) = events.first_mut() {
+        settings.probe.completion = Completion::Poll;
+    }
+    let text = shown(&run(&events), (120, 40), "s 4");
+    assert!(text.contains("polls") && text.contains("≥1564"), "{text}");
+    let text = shown(&failing(), (120, 40), "4");
+    assert!(text.contains("not measured"), "{text}");
+}
+
+#[test]
+fn the_cursor_of_cpu_cost_is_that_of_the_grid() {
+    let run = finished();
+    let mut view = view(&run, (80, 24));
+    press(&mut view, &run, "s 4 j j j j j");
+    assert_eq!(
+        (view.node.clone().unwrap().0.as_str(), view.rail),
+        ("node02", 1)
+    );
+    press(&mut view, &run, "enter");
+    assert!(screen(&view, &run).contains("mlx5_1 of node02"));
+    press(&mut view, &run, "esc 1");
+    assert_eq!((view.grid.at, view.rail), (1, 1));
+}
+
+#[test]
+fn what_is_to_come_is_no_gap() {
+    let mut events = mixed(6, 4);
+    let ended = run(&events);
+    assert!(!shown(&ended, (120, 40), "6").contains("to come"));
+    events.truncate(160);
+    let text = shown(&run(&events), (120, 40), "6");
+    assert!(
+        text.contains("to come") && !text.contains("the run ended"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -254,7 +462,7 @@ fn a_finding_is_copied_without_what_steers_terminals() {
 #[test]
 fn nothing_a_node_says_steers_the_screen() {
     let run = failing();
-    for keys in ["1", "5", "5 enter", "6"] {
+    for keys in ["1", "2", "3", "4", "5", "5 enter", "6"] {
         let text = shown(&run, (120, 40), keys);
         assert!(!text.contains('\u{1b}'), "{text}");
     }
@@ -336,13 +544,15 @@ proptest! {
     #[test]
     fn no_keys_break_anything(
         size in (1u16..300, 1u16..100),
-        which in 0usize..4,
+        which in 0usize..6,
         msgs in prop::collection::vec(any_msg(), 0..40),
     ) {
         let run = match which {
             0 => running(),
             1 => finished(),
             2 => failing(),
+            3 => with_tree(),
+            4 => crowd(),
             _ => run(&[]),
         };
         let mut view = view(&run, size);

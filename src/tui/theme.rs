@@ -84,6 +84,43 @@ impl Theme {
         }
     }
 
+    /// A share of what is expected, in tenths from 0 to 9: the lower, the more it stands out from the
+    /// background. Hues after viridis, which differ in lightness for every eye.
+    pub(super) fn shade(&self, tenths: usize) -> Style {
+        const FULL: [(u8, u8, u8); 10] = [
+            (68, 1, 84),
+            (72, 40, 120),
+            (62, 74, 137),
+            (49, 104, 142),
+            (38, 130, 142),
+            (31, 158, 137),
+            (53, 183, 121),
+            (110, 206, 88),
+            (181, 222, 43),
+            (253, 231, 37),
+        ];
+        const INDEXED: [u8; 10] = [53, 54, 60, 24, 30, 36, 72, 113, 148, 220];
+        let tenths = tenths.min(9);
+        let step = match self.ground {
+            Ground::Dark => 9 - tenths,
+            Ground::Light => tenths,
+        };
+        let (black, white) = (Color::Indexed(16), Color::Indexed(231));
+        let text = if step < 5 { white } else { black };
+        match self.depth {
+            Depth::True => {
+                let (r, g, b) = FULL[step];
+                Style::new().bg(Color::Rgb(r, g, b)).fg(text)
+            }
+            Depth::Indexed => Style::new().bg(Color::Indexed(INDEXED[step])).fg(text),
+            Depth::Ansi | Depth::None => match tenths {
+                0..=6 => self.style(Role::Half),
+                7 => self.style(Role::Degraded),
+                _ => self.style(Role::Good),
+            },
+        }
+    }
+
     /// The line that the cursor is on.
     pub(super) fn selected(&self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)

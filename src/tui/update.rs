@@ -1,11 +1,10 @@
 //! What a key does: the only place where the view changes. Pure: what reaches outside is returned.
 
-use ratatui::crossterm::event::{
-    KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
-};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::draw::{BODY_TOP, body_lines, tab_at};
+use super::draw::body_lines;
 use super::keymap::{Do, Place, commands, look_up};
+use super::mouse::point;
 use super::msg::{Effect, Msg};
 use super::panes;
 use super::run::Run;
@@ -30,7 +29,10 @@ pub fn update(view: &mut View, msg: Msg, run: &Run) -> Vec<Effect> {
             typed.try_for_each(|c| type_in(view, c)).unwrap_or(());
             Vec::new()
         }
-        Msg::Mouse(mouse) => point(view, mouse, run),
+        Msg::Mouse(mouse) => {
+            point(view, mouse, run);
+            Vec::new()
+        }
         Msg::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
         Msg::Key(key) => press(view, &key, run),
     };
@@ -51,11 +53,7 @@ fn press(view: &mut View, key: &KeyEvent, run: &Run) -> Vec<Effect> {
         }
         _ => {}
     }
-    let mut places = vec![match view.pane {
-        Pane::Grid => Place::Grid,
-        Pane::Findings => Place::Findings,
-        Pane::Run => Place::Everywhere,
-    }];
+    let mut places = super::draw::places(view.pane).to_vec();
     places.extend(view.pace.map(|_| Place::Replay));
     match look_up(key, &places) {
         Some(does) => act(view, does, run),
@@ -143,11 +141,16 @@ fn act(view: &mut View, does: Do, run: &Run) -> Vec<Effect> {
         Do::PageDown => step(view, page(view), run),
         Do::First => step(view, isize::MIN / 2, run),
         Do::Last => step(view, isize::MAX / 2, run),
-        Do::Left => view.rail = view.rail.saturating_sub(1),
-        Do::Right => view.rail += 1,
+        Do::Left => aside(view, -1, run),
+        Do::Right => aside(view, 1, run),
+        Do::RailBefore => view.rail = view.rail.saturating_sub(1),
+        Do::RailAfter => view.rail += 1,
         Do::Open => open(view, run),
         Do::Back => back(view),
         Do::Grid => go(view, Pane::Grid),
+        Do::Pairs => go(view, Pane::Pairs),
+        Do::Node => go(view, Pane::Node),
+        Do::Cpu => go(view, Pane::Cpu),
         Do::Findings => {
             view.only = None;
             go(view, Pane::Findings);
@@ -189,7 +192,7 @@ fn page(view: &View) -> isize {
     isize::try_from(lines).unwrap_or(1)
 }
 
-fn step(view: &mut View, by: isize, run: &Run) {
+pub(super) fn step(view: &mut View, by: isize, run: &Run) {
     if let Some(overlay) = &view.overlay {
         let most = panes::help::overlay_lines(overlay, view).saturating_sub(1);
         view.overlay_top = view.overlay_top.saturating_add_signed(by).min(most);
@@ -210,6 +213,21 @@ fn step(view: &mut View, by: isize, run: &Run) {
             }
             view.remember(run);
         }
+        Pane::Pairs => {
+            let down = panes::pairs::Shape::of(view).per.0;
+            let place = moved(view.place(), by, down, view.axis.len());
+            view.select(place, run);
+        }
+        Pane::Node => {
+            let most = panes::node::line_count(view, run).saturating_sub(1);
+            view.node_top = view.node_top.saturating_add_signed(by).min(most);
+        }
+        Pane::Cpu => {
+            let rails = run.grid().rails().len().max(1);
+            view.cpu.step(by, view.axis.len() * rails);
+            view.rail = view.cpu.at % rails;
+            view.select(view.cpu.at / rails, run);
+        }
         Pane::Findings if view.open => {
             let most = panes::findings::detail_lines(view, run).saturating_sub(1);
             view.open_top = view.open_top.saturating_add_signed(by).min(most);
@@ -222,7 +240,32 @@ fn step(view: &mut View, by: isize, run: &Run) {
     }
 }
 
-fn go(view: &mut View, pane: Pane) {
+/// So many blocks on from a place, on an axis of this length.
+fn moved(place: usize, by: isize, block: usize, length: usize) -> usize {
+    let blocks = isize::try_from(block).unwrap_or(1);
+    place
+        .saturating_add_signed(by.saturating_mul(blocks))
+        .min(length.saturating_sub(1))
+}
+
+/// To the left or right: a NIC, a receiver, or the node before or after.
+fn aside(view: &mut View, by: isize, run: &Run) {
+    match view.pane {
+        Pane::Pairs => {
+            let across = panes::pairs::Shape::of(view).per.1;
+            let place = moved(view.place_of_receiver(), by, across, view.axis.len());
+            view.to = view.axis.get(place).copied().unwrap_or(view.to);
+        }
+        Pane::Node => {
+            let place = moved(view.place(), by, 1, view.axis.len());
+            view.select(place, run);
+            view.node_top = 0;
+        }
+        _ => view.rail = view.rail.saturating_add_signed(by),
+    }
+}
+
+pub(super) fn go(view: &mut View, pane: Pane) {
     (view.pane, view.open, view.overlay) = (pane, false, None);
 }
 
@@ -233,30 +276,53 @@ fn turn(view: &mut View, by: usize) {
 }
 
 /// From a NIC to what is found of it, from a finding to all that is known of it.
-fn open(view: &mut View, run: &Run) {
+pub(super) fn open(view: &mut View, run: &Run) {
     if view.overlay.take().is_some() {
         return;
     }
     match view.pane {
-        Pane::Grid => {
-            let Some(row) = view.row(run) else { return };
-            let cell = row.cells.get(view.rail);
-            let device = cell
-                .and_then(|cell| cell.nic.as_ref())
-                .map(|nic| nic.device.clone());
-            let node = row.name.clone();
-            let device = device.map(|device| device.to_string());
-            view.only = Some(Only { node, device });
-            view.filter.clear();
-            view.findings = super::view::List::default();
-            view.pane = Pane::Findings;
-            view.settle(run);
-            view.open = !view.shown.is_empty();
+        Pane::Grid | Pane::Cpu => {
+            let row = view.row_number();
+            findings_of(view, row, true, run);
+        }
+        Pane::Node => {
+            let row = view.row_number();
+            findings_of(view, row, false, run);
+        }
+        Pane::Pairs => {
+            let pair = panes::pairs::worst(view, run).first().copied();
+            let (from, to) = pair.unwrap_or((view.row_number().unwrap_or(view.to), view.to));
+            findings_of(view, Some(from), true, run);
+            if view.shown.is_empty() {
+                findings_of(view, Some(to), true, run);
+            }
         }
         Pane::Findings => view.open = !view.shown.is_empty(),
         Pane::Run => {}
     }
     view.open_top = 0;
+}
+
+/// Shows what is found of the node of a row, or of the NIC of it that the cursor is on.
+fn findings_of(view: &mut View, row: Option<usize>, of_nic: bool, run: &Run) {
+    let Some(row) = row.and_then(|row| run.grid().rows().get(row)) else {
+        return;
+    };
+    let nic = row.cells.get(view.rail).and_then(|cell| cell.nic.as_ref());
+    let device = nic.filter(|_| of_nic).map(|nic| nic.device.to_string());
+    view.only = Some(Only {
+        node: row.name.clone(),
+        device,
+        from: match view.pane {
+            Pane::Findings => Pane::Grid,
+            pane => pane,
+        },
+    });
+    view.filter.clear();
+    view.findings = super::view::List::default();
+    view.pane = Pane::Findings;
+    view.settle(run);
+    view.open = !view.shown.is_empty();
 }
 
 fn back(view: &mut View) {
@@ -266,8 +332,8 @@ fn back(view: &mut View) {
     match view.pane {
         Pane::Findings if view.open && view.only.is_none() => view.open = false,
         Pane::Findings if view.only.is_some() => {
-            view.only = None;
-            go(view, Pane::Grid);
+            let only = view.only.take();
+            go(view, only.map_or(Pane::Grid, |only| only.from));
         }
         _ if !view.filter.is_empty() => view.filter.clear(),
         Pane::Grid => {}
@@ -317,9 +383,14 @@ fn pace(view: &mut View, does: Do) -> Vec<Effect> {
 
 /// The pairs that a NIC was measured in last, each once more.
 fn probe(view: &mut View, run: &Run) -> Vec<Effect> {
-    let cell = view.row(run).and_then(|row| row.cells.get(view.rail));
-    let nic = cell.and_then(|cell| cell.nic.clone());
-    let pairs = nic.as_ref().map_or(Vec::new(), |nic| pairs_of(nic, run));
+    let pairs = match view.pane {
+        Pane::Pairs => panes::pairs::to_probe(view, run, PROBE_AGAIN),
+        _ => {
+            let cell = view.row(run).and_then(|row| row.cells.get(view.rail));
+            let nic = cell.and_then(|cell| cell.nic.clone());
+            nic.as_ref().map_or(Vec::new(), |nic| pairs_of(nic, run))
+        }
+    };
     let word = match (view.pace, run.is_over(), pairs.len()) {
         (Some(_), ..) => "a recorded run probes nothing".to_owned(),
         (_, true, _) => "the run is over: nothing can be probed".to_owned(),
@@ -363,60 +434,4 @@ fn copy(view: &mut View, run: &Run) -> Vec<Effect> {
     };
     view.message = Some("copied, where the terminal allows it (OSC 52)".to_owned());
     vec![Effect::Copy(panes::findings::as_text(finding))]
-}
-
-fn point(view: &mut View, mouse: MouseEvent, run: &Run) -> Vec<Effect> {
-    match mouse.kind {
-        MouseEventKind::ScrollUp => step(view, -3, run),
-        MouseEventKind::ScrollDown => step(view, 3, run),
-        MouseEventKind::Down(MouseButton::Left) => click(view, mouse.column, mouse.row, run),
-        _ => {}
-    }
-    Vec::new()
-}
-
-fn click(view: &mut View, column: u16, line: u16, run: &Run) {
-    let asks = matches!(view.overlay, Some(Overlay::Quit | Overlay::Exclude(_)));
-    if asks || view.prompt.is_some() {
-        return;
-    }
-    if view.overlay.take().is_some() {
-        return;
-    }
-    if let Some(pane) = tab_at(column, line) {
-        return go(view, pane);
-    }
-    let Some(line) = line.checked_sub(BODY_TOP).map(usize::from) else {
-        return;
-    };
-    match view.pane {
-        Pane::Grid => {
-            let Some(line) = line.checked_sub(panes::grid::HEAD) else {
-                return;
-            };
-            let at = view.grid.top + line;
-            if at >= view.lines.len() {
-                return;
-            }
-            let rail = panes::grid::rail_at(view, run, column);
-            let same = at == view.grid.at && rail.is_none_or(|rail| rail == view.rail);
-            view.grid.at = at;
-            view.rail = rail.unwrap_or(view.rail);
-            view.remember(run);
-            if same {
-                open(view, run);
-            }
-        }
-        Pane::Findings if !view.open => {
-            let at = view.findings.top + line.saturating_sub(panes::findings::HEAD);
-            if at < view.shown.len() {
-                let same = at == view.findings.at;
-                view.findings.at = at;
-                if same {
-                    open(view, run);
-                }
-            }
-        }
-        _ => {}
-    }
 }

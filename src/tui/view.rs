@@ -1,9 +1,9 @@
 //! What is looked at, and how: the pane, the cursor, the order, the filter. Nothing of the run itself.
 
 use super::clean::columns;
-use super::draw::body_lines;
 use super::grid::Row;
 use super::marks::Mark;
+use super::pairs::Block;
 use super::panes;
 use super::run::Run;
 use super::theme::Theme;
@@ -14,6 +14,12 @@ use crate::model::{Finding, NodeName, Rule, Subject};
 pub enum Pane {
     /// Nodes and NICs.
     Grid,
+    /// Senders and receivers of a rail.
+    Pairs,
+    /// One node.
+    Node,
+    /// What driving NICs takes.
+    Cpu,
     /// Findings.
     Findings,
     /// Progress, coverage and log.
@@ -22,7 +28,14 @@ pub enum Pane {
 
 impl Pane {
     /// All, in the order of their keys.
-    pub const ALL: [Self; 3] = [Self::Grid, Self::Findings, Self::Run];
+    pub const ALL: [Self; 6] = [
+        Self::Grid,
+        Self::Pairs,
+        Self::Node,
+        Self::Cpu,
+        Self::Findings,
+        Self::Run,
+    ];
 }
 
 /// The order of the grid.
@@ -101,10 +114,13 @@ pub struct Only {
     pub node: NodeName,
     /// Of this NIC of it, and of the node as a whole.
     pub device: Option<String>,
+    /// The pane from which they were asked for.
+    pub from: Pane,
 }
 
 impl Only {
-    fn has(&self, finding: &Finding) -> bool {
+    /// Whether a finding is of that.
+    pub(super) fn has(&self, finding: &Finding) -> bool {
         let of_nic = |nic: &crate::model::NicId| {
             nic.node == self.node
                 && self
@@ -153,6 +169,16 @@ pub struct View {
     pub folded: Option<bool>,
     /// The lines of the grid, in order.
     pub lines: Vec<GridLine>,
+    /// The rows of those lines, in the same order: both axes of the pairs.
+    pub axis: Vec<usize>,
+    /// The row of the receiver that the cursor of the pairs is on.
+    pub to: usize,
+    /// The pairs of the rail in blocks, row after row.
+    pub blocks: Vec<Block>,
+    /// The first line shown of the node.
+    pub node_top: usize,
+    /// The cursor of CPU cost, in NICs.
+    pub cpu: List,
     /// Columns of the longest name among them.
     pub name_width: usize,
     /// The cursor of the grid.
@@ -197,6 +223,11 @@ impl View {
             filter: String::new(),
             folded: None,
             lines: Vec::new(),
+            axis: Vec::new(),
+            to: usize::MAX,
+            blocks: Vec::new(),
+            node_top: 0,
+            cpu: List::default(),
             name_width: 0,
             grid: List::default(),
             node: None,
@@ -221,6 +252,20 @@ impl View {
             self.seen = Some(key);
         }
         self.settle_grid(run);
+        match self.pane {
+            Pane::Pairs => self.settle_pairs(run),
+            Pane::Node => {
+                let most = panes::node::line_count(self, run).saturating_sub(1);
+                self.node_top = self.node_top.min(most);
+            }
+            Pane::Cpu => {
+                let rails = run.grid().rails().len();
+                self.cpu.at = self.place() * rails + self.rail;
+                let lines = panes::cpu::list_lines(self.size);
+                self.cpu.keep(self.axis.len() * rails, lines);
+            }
+            _ => {}
+        }
         let has = |finding: &Finding| {
             self.only.as_ref().is_none_or(|only| only.has(finding)) && self.matches(finding)
         };
@@ -247,7 +292,7 @@ impl View {
         {
             self.grid.at = at;
         }
-        let lines = body_lines(self.size).saturating_sub(panes::grid::HEAD);
+        let lines = panes::grid::list_lines(self.size);
         self.grid.keep(self.lines.len(), lines);
         if matches!(self.lines.get(self.grid.at), Some(GridLine::Leaf(_))) {
             self.grid.step(1, self.lines.len());
@@ -266,6 +311,49 @@ impl View {
         match self.lines.get(self.grid.at)? {
             GridLine::Leaf(row) | GridLine::Node(row) => run.grid().rows().get(*row),
         }
+    }
+
+    /// The place of the row that the cursor of the grid is on, among all rows.
+    pub fn row_number(&self) -> Option<usize> {
+        match self.lines.get(self.grid.at)? {
+            GridLine::Leaf(row) | GridLine::Node(row) => Some(*row),
+        }
+    }
+
+    /// Where on the axis that row is.
+    pub(super) fn place(&self) -> usize {
+        let row = self.row_number();
+        let place = self.axis.iter().position(|known| Some(*known) == row);
+        place.unwrap_or(0)
+    }
+
+    /// Where on the axis the receiver is.
+    pub(super) fn place_of_receiver(&self) -> usize {
+        let place = self.axis.iter().position(|row| *row == self.to);
+        place.unwrap_or(0)
+    }
+
+    /// Puts the cursor on the row at this place of the axis, or the last one.
+    pub(super) fn select(&mut self, place: usize, run: &Run) {
+        let Some(row) = self.axis.get(place).or(self.axis.last()) else {
+            return;
+        };
+        let is_there = |line: &GridLine| *line == GridLine::Node(*row);
+        self.grid.at = self.lines.iter().position(is_there).unwrap_or(0);
+        self.remember(run);
+    }
+
+    fn settle_pairs(&mut self, run: &Run) {
+        if !self.axis.contains(&self.to) {
+            let other = self.axis.get(1).or(self.axis.first());
+            self.to = other.copied().unwrap_or(usize::MAX);
+        }
+        let shape = panes::pairs::Shape::of(self);
+        let rail = run.grid().rails().get(self.rail).copied();
+        self.blocks = rail.map_or(Vec::new(), |rail| {
+            let best = run.grid().best_of(self.rail);
+            run.pairs().blocks(rail, &self.axis, shape.per, best)
+        });
     }
 
     /// The finding that the cursor is on.
@@ -314,6 +402,7 @@ impl View {
         });
         let widths = order.iter().map(|n| columns(&rows[*n].name.0));
         self.name_width = widths.max().unwrap_or(0);
+        self.axis.clone_from(&order);
         self.lines.clear();
         let mut leaf = None;
         for row in order {

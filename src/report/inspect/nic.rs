@@ -222,7 +222,7 @@ pub(super) fn others(page: &mut Page<'_>, facts: &NodeFacts) -> io::Result<()> {
 
 fn other(interface: &Interface) -> String {
     let model = match (interface.vendor.value(), interface.device.value()) {
-        (Some(vendor), Some(device)) => Some(super::pcie::named(*vendor, *device)),
+        (Some(vendor), Some(device)) => Some(crate::topology::words::named(*vendor, *device)),
         _ => None,
     };
     let driver = interface.driver.value();

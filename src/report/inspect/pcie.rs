@@ -1,17 +1,15 @@
 //! The PCIe part of `linerate inspect`: links up to the root, GPUs, and who is near whom.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use serde_json::{Value, json};
 
 use super::{Page, Summary, alone};
-use crate::model::{
-    AcsControl, Fact, Iommu, LinkState, NodeFacts, PciAddress, PciFunction, PcieErrors, PcieTree,
+use crate::model::{Fact, NodeFacts, PciAddress, PciFunction, PcieTree};
+use crate::topology::words::{
+    acs_text, errors_text, iommu_text, limit_text, link_text, model, nearest_text,
 };
-use crate::topology::{
-    Affinity, LinkOnPath, PathClass, PayloadSize, PcieLimit, affinity, links_on_path, pcie_limit,
-};
+use crate::topology::{Affinity, PathClass, affinity, links_on_path, pcie_limit};
 
 /// The tree, or where none is known a line that says why.
 pub(super) fn tree<'a>(
@@ -111,25 +109,6 @@ fn gpu(
     page.part("nearest", nearest_text(affinity, index))
 }
 
-/// `NVIDIA Corporation GH100 [H100 SXM5 80GB]` by the PCI ID Repository, else `10de:2330`.
-fn model(function: &PciFunction) -> String {
-    let (vendor, device) = match (&function.vendor, &function.device) {
-        (Fact::Known { value: vendor, .. }, Fact::Known { value: device, .. }) => (vendor, device),
-        (Fact::Unknown { why }, _) | (_, Fact::Unknown { why }) => {
-            return format!("unknown: {why}");
-        }
-    };
-    named(*vendor, *device)
-}
-
-/// Vendor and device by the PCI ID Repository, else their ids.
-pub(super) fn named(vendor: u16, device: u16) -> String {
-    match pci_ids::Device::from_vid_pid(vendor, device) {
-        Some(known) => format!("{} {}", known.vendor().name(), known.name()),
-        None => format!("{vendor:04x}:{device:04x}"),
-    }
-}
-
 /// A line for each link from the device up, then how the device may use them.
 fn way_up(page: &mut Page<'_>, tree: &PcieTree, function: &PciFunction) -> io::Result<()> {
     let links = links_on_path(tree, &function.address);
@@ -179,56 +158,6 @@ fn errors(page: &mut Page<'_>, tree: &PcieTree, function: &PciFunction) -> io::R
     }
 }
 
-/// `fatal DLP 1, correctable BadTLP 12`
-fn errors_text(errors: &PcieErrors) -> Option<String> {
-    let kinds = [
-        ("fatal", &errors.fatal),
-        ("non-fatal", &errors.nonfatal),
-        ("correctable", &errors.correctable),
-        ("messages from below:", &errors.received),
-    ];
-    let text = |(kind, counters): (&str, &BTreeMap<String, u64>)| {
-        let counters: Vec<_> = counters
-            .iter()
-            .map(|(name, count)| format!("{name} {count}"))
-            .collect();
-        (!counters.is_empty()).then(|| format!("{kind} {}", counters.join(", ")))
-    };
-    let texts: Vec<_> = kinds.into_iter().filter_map(text).collect();
-    (!texts.is_empty()).then(|| texts.join("; "))
-}
-
-/// `Gen5 x8 (capable: x16)`.
-fn link_text(link: &LinkOnPath) -> String {
-    let Ok(now) = &link.current else {
-        return "unknown".to_owned();
-    };
-    let capable = link.capable().unwrap_or(*now);
-    if link.is_narrowed() || link.is_slowed() {
-        let more = beyond(*now, capable);
-        // Link power management: only a GPU at work shows what it trained to.
-        return match link.is_degraded() {
-            false => format!("{now} (capable: {more}; GPUs slow down when idle)"),
-            true => format!("{now} (capable: {more})"),
-        };
-    }
-    for (end, of) in [("device", link.below_capable), ("port", link.above_capable)] {
-        if let Some(of) = of.filter(|of| of.width > capable.width || of.speed > capable.speed) {
-            return format!("{now} (the {end} is capable of {})", beyond(*now, of));
-        }
-    }
-    now.to_string()
-}
-
-/// What of `capable` is more than `now`: `x16`, `Gen5`, `Gen5 x16`.
-fn beyond(now: LinkState, capable: LinkState) -> String {
-    match (capable.speed > now.speed, capable.width > now.width) {
-        (true, false) => capable.speed.to_string(),
-        (false, true) => format!("x{}", capable.width),
-        _ => capable.to_string(),
-    }
-}
-
 fn settings(page: &mut Page<'_>, tree: &PcieTree, function: &PciFunction) -> io::Result<()> {
     let mut summary = Summary::default();
     summary.add("control", &function.control, |control| {
@@ -255,78 +184,6 @@ fn settings(page: &mut Page<'_>, tree: &PcieTree, function: &PciFunction) -> io:
         Some(text) => page.part("ACS", text),
         None => Ok(()),
     }
-}
-
-fn iommu_text(iommu: &Iommu) -> String {
-    match iommu {
-        Iommu::Off => "IOMMU off".to_owned(),
-        Iommu::Identity => "IOMMU passes addresses through".to_owned(),
-        Iommu::Translates { kind } => format!("IOMMU translates ({kind})"),
-        Iommu::Other(kind) => format!("IOMMU {kind}"),
-    }
-}
-
-/// The bridges that send peer traffic up to the root, or why that is unknown; `None` without any bridge.
-fn acs_text(chain: &[&PciFunction]) -> Option<String> {
-    let bridges = || {
-        let of = |function: &&PciFunction| Some((function.address.clone(), function.acs.clone()?));
-        chain.iter().filter_map(of)
-    };
-    bridges().next()?;
-    let redirecting: Vec<_> = bridges()
-        .filter(|(_, acs)| {
-            let control = acs.value().copied().flatten();
-            control.is_some_and(AcsControl::redirects_peers)
-        })
-        .map(|(address, _)| address.to_string())
-        .collect();
-    if !redirecting.is_empty() {
-        let bridges = redirecting.join(", ");
-        return Some(format!("sends peer traffic up to the root at {bridges}"));
-    }
-    let unknown = bridges().find_map(|(_, acs)| acs.why_unknown().map(str::to_owned));
-    Some(match unknown {
-        Some(why) => format!("unknown: {why}"),
-        None => "redirects nothing".to_owned(),
-    })
-}
-
-fn limit_text(limit: &PcieLimit) -> String {
-    let payload = match limit.payload {
-        PayloadSize::Read(bytes) => format!("MaxPayload {bytes}"),
-        PayloadSize::Assumed(bytes) => format!("MaxPayload unknown, {bytes} assumed"),
-    };
-    let link = match &limit.narrowest.current {
-        Ok(state) => state.to_string(),
-        Err(why) => why.clone(),
-    };
-    let unknown = match limit.unknown {
-        0 => String::new(),
-        1 => ", at most: one link is unknown".to_owned(),
-        count => format!(", at most: {count} links are unknown"),
-    };
-    format!(
-        "receives {}, sends {} ({link} at {}, {payload}{unknown})",
-        limit.receive, limit.send, limit.narrowest.below
-    )
-}
-
-fn nearest_text(affinity: &Affinity, gpu: usize) -> String {
-    let Some(nearest) = affinity.nearest(gpu) else {
-        let nic = affinity.endpoints.iter().position(|end| !end.is_gpu);
-        return match nic.and_then(|nic| affinity.classes[gpu][nic].as_ref().err()) {
-            Some(why) => format!("unknown: {why}"),
-            None => "none: no RDMA device on PCIe".to_owned(),
-        };
-    };
-    let name = |nic: &usize| affinity.endpoints[*nic].name.as_str();
-    let names: Vec<_> = nearest.nics.iter().map(name).collect();
-    let more = match nearest.unknown {
-        0 => String::new(),
-        1 => "; 1 NIC of unknown path may be nearer".to_owned(),
-        unknown => format!("; {unknown} NICs of unknown path may be nearer"),
-    };
-    format!("{} ({}){more}", names.join(", "), nearest.class)
 }
 
 /// The matrix as `nvidia-smi topo -m` lays it out, then a legend of what is in it.
@@ -389,7 +246,7 @@ fn legend(page: &mut Page<'_>, affinity: &Affinity) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::model::testing::pcie::{TwoSockets, address, flat};
-    use crate::model::{PciRole, PcieLink};
+    use crate::model::{AcsControl, Iommu, PciRole, PcieErrors, PcieLink};
 
     fn print(facts: &NodeFacts) -> String {
         let mut out = Vec::new();
@@ -469,14 +326,5 @@ mod tests {
             value.truncate(1);
         }
         insta::assert_snapshot!(print(&facts));
-    }
-
-    #[test]
-    fn links_say_what_more_is_possible_and_of_whom() {
-        use crate::model::LinkSpeed::{Gen4, Gen5};
-        let state = |speed, width| LinkState { speed, width };
-        assert_eq!(beyond(state(Gen5, 8), state(Gen5, 16)), "x16");
-        assert_eq!(beyond(state(Gen4, 16), state(Gen5, 16)), "Gen5");
-        assert_eq!(beyond(state(Gen4, 8), state(Gen5, 16)), "Gen5 x16");
     }
 }

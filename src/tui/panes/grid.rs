@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::tui::clean::{pad, short};
-use crate::tui::draw::put;
+use crate::tui::draw::{body_lines, put};
 use crate::tui::grid::{Cell, Row};
 use crate::tui::marks::Mark;
 use crate::tui::run::Run;
@@ -15,6 +15,21 @@ use crate::tui::view::{GridLine, View};
 
 /// Lines above the first node.
 pub(in crate::tui) const HEAD: usize = 1;
+
+/// From so many lines on, what is known of the selected NIC is shown below the nodes.
+const WITH_DETAIL: u16 = 56;
+
+/// Lines of that.
+const DETAIL: u16 = 18;
+
+/// Nodes on the screen at once.
+pub(in crate::tui) fn list_lines(size: (u16, u16)) -> usize {
+    body_lines(size).saturating_sub(HEAD + usize::from(detail_height(size.1)))
+}
+
+fn detail_height(lines: u16) -> u16 {
+    if lines >= WITH_DETAIL { DETAIL } else { 0 }
+}
 
 /// Columns of a name at the most.
 const MAX_NAME: usize = 24;
@@ -145,13 +160,22 @@ pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buff
         );
         return;
     }
+    let end = area.height.saturating_sub(detail_height(view.size.1));
     let shown = view.lines.iter().enumerate().skip(view.grid.top);
-    for (line, (number, what)) in (1..area.height).zip(shown) {
+    for (line, (number, what)) in (1..end).zip(shown) {
         let text = match what {
             GridLine::Leaf(row) => leaf(view, &rows[*row]),
             GridLine::Node(row) => node(view, &rows[*row], number == view.grid.at, &at),
         };
         put(buffer, area, line, &text);
+    }
+    if end < area.height {
+        let below = Rect {
+            y: area.y + end,
+            height: area.height - end,
+            ..area
+        };
+        super::nic::draw(view, run, below, buffer);
     }
 }
 

@@ -37,6 +37,10 @@ fn keys(theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let places = [
         (Place::Everywhere, "Keys"),
+        (
+            Place::Nodes,
+            "In the grid, the pairs, the node and CPU cost",
+        ),
         (Place::Grid, "In the grid"),
         (Place::Findings, "In the findings"),
         (Place::Replay, "In a replay"),

@@ -144,8 +144,7 @@ fn coverage(run: &Run) -> Vec<String> {
         coverage.measured,
         coverage.total()
     )];
-    // Of a run that goes on, the ledger can only say that it ended too early.
-    let is_to_come = |gap: &&Gap| !run.is_over() && !gap.tried && gap.why.starts_with("the run ");
+    let is_to_come = |gap: &&Gap| !run.is_over() && gap.to_come;
     let to_come: usize = coverage
         .gaps
         .iter()

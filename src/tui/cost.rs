@@ -1,0 +1,116 @@
+//! What it takes of processors to drive a NIC, by what a probe measured.
+
+use crate::model::{Completion, Gbps, Measurement, ProbeSpec};
+
+/// Below so many cores nothing can be divided by: /proc counts in ticks of 10 ms.
+const LEAST: f64 = 1e-6;
+
+/// What sending took, by one probe.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// What was sent, over the whole transfer.
+    pub rate: Gbps,
+    /// User time of the thread that drove it, in cores.
+    pub user: f64,
+    /// System time of that thread, in cores.
+    pub system: f64,
+    /// Software interrupts of the whole host meanwhile, in cores, where known.
+    pub softirq: Option<f64>,
+    /// How that thread learned that work was done.
+    pub completion: Completion,
+}
+
+impl Cost {
+    /// Of a measurement; `None` where no time passed.
+    pub fn of(measured: &Measurement, spec: &ProbeSpec) -> Option<Self> {
+        let span_us = span_us(measured)?;
+        let cores = |us: u64| us as f64 / span_us;
+        let host = measured.cpu.host.value();
+        Some(Self {
+            rate: Gbps(measured.total_bytes as f64 * 8.0 / 1e3 / span_us),
+            user: cores(measured.cpu.user_us),
+            system: cores(measured.cpu.system_us),
+            softirq: host.map(|host| cores(host.softirq_us)),
+            completion: spec.completion,
+        })
+    }
+
+    /// The cores that the driving thread took.
+    pub fn thread(&self) -> f64 {
+        self.user + self.system
+    }
+
+    /// What one core of the driving thread's work would send.
+    pub fn per_core(&self) -> Option<Gbps> {
+        let rate = Gbps(self.rate.0 / self.thread());
+        (self.thread() > LEAST && rate.is_positive()).then_some(rate)
+    }
+
+    /// The cores of that work which it takes to send at a rate.
+    pub fn cores_for(&self, rate: Gbps) -> Option<f64> {
+        rate.share_of(self.per_core()?)
+    }
+}
+
+/// How long the whole transfer took, warm-up included; from its windows, or from what was sent by then.
+fn span_us(measured: &Measurement) -> Option<f64> {
+    let last = measured.windows.last();
+    let end = last.map(|window| window.start_us.saturating_add(window.length_us));
+    let after_warm_up = measured.elapsed_us as f64;
+    let whole = match end {
+        Some(end) => end as f64,
+        None if measured.bytes > 0 => {
+            after_warm_up * measured.total_bytes as f64 / measured.bytes as f64
+        }
+        None => after_warm_up,
+    };
+    (whole > 0.0).then_some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::testing::{events, ledger, measured};
+    use crate::model::{Fact, HostCpu, Outcome};
+
+    fn cost(change: impl FnOnce(&mut Measurement)) -> Option<Cost> {
+        let Outcome::Measured {
+            mut measurement, ..
+        } = measured(200.0)
+        else {
+            return None;
+        };
+        change(&mut measurement);
+        let ledger = ledger(&events(2, 1, &|_, _, _| None));
+        Cost::of(&measurement, &ledger.settings()?.probe)
+    }
+
+    #[test]
+    fn cores_are_those_of_the_whole_transfer() {
+        // A fifth more was sent in the warm-up: 1.2 s in all.
+        let of = cost(|m| {
+            m.total_bytes = m.bytes / 5 * 6;
+            m.cpu.user_us = 240_000;
+            m.cpu.system_us = 60_000;
+            let host = HostCpu {
+                user_us: 0,
+                system_us: 0,
+                softirq_us: 600_000,
+            };
+            m.cpu.host = Fact::known(host, "/proc/stat");
+        });
+        let of = of.unwrap();
+        assert!((of.thread() - 0.25).abs() < 1e-6, "{of:?}");
+        assert!((of.softirq.unwrap() - 0.5).abs() < 1e-6, "{of:?}");
+        assert!((of.rate.0 - 200.0).abs() < 1e-3, "{of:?}");
+        assert!((of.per_core().unwrap().0 - 800.0).abs() < 1e-2, "{of:?}");
+        assert!((of.cores_for(Gbps(400.0)).unwrap() - 0.5).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_took_no_time_or_no_cpu_tells_nothing() {
+        assert_eq!(cost(|m| m.elapsed_us = 0), None);
+        let idle = cost(|m| (m.cpu.user_us, m.cpu.system_us) = (0, 0)).unwrap();
+        assert_eq!((idle.per_core(), idle.cores_for(Gbps(1.0))), (None, None));
+    }
+}
