@@ -16,6 +16,7 @@ mod input;
 mod journal;
 mod judging;
 mod keymap;
+mod live;
 mod marks;
 mod msg;
 mod panes;
@@ -27,6 +28,7 @@ mod theme;
 mod update;
 mod view;
 
+pub use draw::draw;
 pub use face::{Face, Left, show};
 pub use judging::Export;
 pub use keymap::{Do, Place, table};

@@ -158,6 +158,7 @@ fn act(view: &mut View, does: Do, run: &Run) -> Vec<Effect> {
         Do::Filter => view.prompt = Some(Prompt::Filter(view.filter.clone())),
         Do::Command => view.prompt = Some(Prompt::Command(String::new())),
         Do::Sort => sort(view, run),
+        Do::Traffic => traffic(view, run),
         Do::Fold => view.folded = Some(!panes::grid::is_folded(view, run)),
         Do::Help => {
             view.overlay = (view.overlay != Some(Overlay::Help)).then_some(Overlay::Help);
@@ -178,7 +179,7 @@ fn act(view: &mut View, does: Do, run: &Run) -> Vec<Effect> {
         Do::Copy => return copy(view, run),
         Do::Suspend => return vec![Effect::Suspend],
         Do::Redraw => return vec![Effect::Redraw],
-        Do::Quit if run.is_over() => return vec![Effect::Quit],
+        Do::Quit if run.is_over() || run.is_watch() => return vec![Effect::Quit],
         Do::Quit => view.overlay = Some(Overlay::Quit),
     }
     Vec::new()
@@ -292,7 +293,28 @@ fn sort(view: &mut View, run: &Run) {
     );
 }
 
+fn traffic(view: &mut View, run: &Run) {
+    view.traffic = run.is_watch() || !view.traffic;
+    let word = match (view.traffic, run.live().is_empty()) {
+        (true, true) => "what NICs carry now is not known: no counters are read",
+        (true, false) => "what NICs carry now, sent and received",
+        (false, _) => "what was measured at best",
+    };
+    view.message = Some(word.to_owned());
+}
+
+/// Whether there is nothing to be asked of it, because it probes nothing; says so.
+fn only_watches(view: &mut View, run: &Run) -> bool {
+    if run.is_watch() {
+        view.message = Some("a watch probes nothing".to_owned());
+    }
+    run.is_watch()
+}
+
 fn pause(view: &mut View, run: &Run) -> Vec<Effect> {
+    if only_watches(view, run) {
+        return Vec::new();
+    }
     if run.is_over() {
         view.message = Some("the run is over".to_owned());
         return Vec::new();
@@ -317,6 +339,9 @@ fn pace(view: &mut View, does: Do) -> Vec<Effect> {
 
 /// The pairs that a NIC was measured in last, each once more.
 fn probe(view: &mut View, run: &Run) -> Vec<Effect> {
+    if only_watches(view, run) {
+        return Vec::new();
+    }
     let cell = view.row(run).and_then(|row| row.cells.get(view.rail));
     let nic = cell.and_then(|cell| cell.nic.clone());
     let pairs = nic.as_ref().map_or(Vec::new(), |nic| pairs_of(nic, run));
@@ -347,6 +372,9 @@ fn pairs_of(nic: &NicId, run: &Run) -> Vec<Pair> {
 }
 
 fn exclude(view: &mut View, run: &Run) {
+    if only_watches(view, run) {
+        return;
+    }
     let node = view.row(run).map(|row| row.name.clone());
     view.overlay = match (view.pace, run.is_over()) {
         (None, false) => node.map(Overlay::Exclude),

@@ -1,7 +1,6 @@
 //! What is looked at, and how: the pane, the cursor, the order, the filter. Nothing of the run itself.
 
 use super::clean::columns;
-use super::draw::body_lines;
 use super::grid::Row;
 use super::marks::Mark;
 use super::panes;
@@ -149,6 +148,8 @@ pub struct View {
     pub sort: Sort,
     /// Only rows and findings that have this.
     pub filter: String,
+    /// Whether the grid shows what NICs carry now, in place of what was measured.
+    pub traffic: bool,
     /// One character for each NIC; unset where the width decides.
     pub folded: Option<bool>,
     /// The lines of the grid, in order.
@@ -178,6 +179,7 @@ pub struct View {
     /// The time, in milliseconds since 1970-01-01 UTC.
     pub now_ms: u64,
     seen: Option<(u64, Sort, String)>,
+    listed: Option<(u64, Option<Only>, String)>,
 }
 
 impl View {
@@ -195,6 +197,7 @@ impl View {
             pace: None,
             sort: Sort::Worst,
             filter: String::new(),
+            traffic: false,
             folded: None,
             lines: Vec::new(),
             name_width: 0,
@@ -210,22 +213,28 @@ impl View {
             title,
             now_ms: 0,
             seen: None,
+            listed: None,
         }
     }
 
     /// Brings order, cursors and scrolling in line with the run and the terminal.
     pub fn settle(&mut self, run: &Run) {
         let key = (run.grid().version(), self.sort, self.filter.clone());
-        if self.seen.as_ref() != Some(&key) {
+        let moved = self.seen.as_ref() != Some(&key);
+        if moved {
             self.arrange(run);
             self.seen = Some(key);
         }
-        self.settle_grid(run);
-        let has = |finding: &Finding| {
-            self.only.as_ref().is_none_or(|only| only.has(finding)) && self.matches(finding)
-        };
-        let findings = run.findings().iter().enumerate();
-        self.shown = findings.filter(|(_, f)| has(f)).map(|(n, _)| n).collect();
+        self.settle_grid(run, moved);
+        let key = (run.judgements(), self.only.clone(), self.filter.clone());
+        if self.listed.as_ref() != Some(&key) {
+            let has = |finding: &Finding| {
+                self.only.as_ref().is_none_or(|only| only.has(finding)) && self.matches(finding)
+            };
+            let findings = run.findings().iter().enumerate();
+            self.shown = findings.filter(|(_, f)| has(f)).map(|(n, _)| n).collect();
+            self.listed = Some(key);
+        }
         self.open &= !self.shown.is_empty();
         let lines = panes::findings::list_lines(self.size);
         self.findings.keep(self.shown.len(), lines);
@@ -234,11 +243,12 @@ impl View {
             .min(run.journal().entries().len().saturating_sub(1));
     }
 
-    fn settle_grid(&mut self, run: &Run) {
+    fn settle_grid(&mut self, run: &Run, moved: bool) {
         self.rail = self.rail.min(run.grid().rails().len().saturating_sub(1));
         let rows = run.grid().rows();
         // The cursor stays on its node; on the first line it stays on the worst.
-        if self.grid.at > 0
+        if moved
+            && self.grid.at > 0
             && let Some(node) = &self.node
             && let Some(at) = self
                 .lines
@@ -247,7 +257,7 @@ impl View {
         {
             self.grid.at = at;
         }
-        let lines = body_lines(self.size).saturating_sub(panes::grid::HEAD);
+        let lines = panes::grid::list_lines(self, run);
         self.grid.keep(self.lines.len(), lines);
         if matches!(self.lines.get(self.grid.at), Some(GridLine::Leaf(_))) {
             self.grid.step(1, self.lines.len());

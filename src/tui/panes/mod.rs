@@ -4,3 +4,4 @@ pub(super) mod findings;
 pub(super) mod grid;
 pub(super) mod help;
 pub(super) mod run;
+pub(super) mod traffic;
