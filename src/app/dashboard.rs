@@ -26,6 +26,8 @@ pub(super) struct Wanted<'a> {
     pub(super) title: String,
     /// How many times faster a recorded run is played.
     pub(super) pace: Option<f64>,
+    /// Whether nothing is probed, and only watched.
+    pub(super) watches: bool,
     pub(super) face: &'a FaceArgs,
     pub(super) color: Color,
 }
@@ -89,6 +91,7 @@ pub(super) fn run<T: Send>(
         title: wanted.title,
         theme: theme(wanted.face, wanted.color),
         pace: wanted.pace,
+        watches: wanted.watches,
         commands,
         export: Box::new(export),
     };
@@ -120,7 +123,7 @@ pub(super) fn run<T: Send>(
 }
 
 fn finish(mut left: Left, inbox: &Receiver<News>) -> Run {
-    if !left.run.is_over() {
+    if !left.run.is_over() && !left.run.is_watch() {
         eprintln!("stopping; Ctrl-C ends it at once");
     }
     left.finish(inbox);

@@ -45,6 +45,7 @@ pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
     let wanted = Wanted {
         title,
         pace: None,
+        watches: false,
         face: &arguments.face,
         color: asked.reports.color,
     };
@@ -127,6 +128,7 @@ pub(super) fn simulate(
     let wanted = Wanted {
         title: "linerate demo".to_owned(),
         pace: None,
+        watches: false,
         face: &arguments.face,
         color: arguments.reports.color,
     };
@@ -172,7 +174,8 @@ pub(super) fn simulate(
     )
 }
 
-fn now(seq: &mut u64, event: Event) -> Record {
+/// An event that happens now, and is on no record.
+pub(super) fn now(seq: &mut u64, event: Event) -> Record {
     let at_ms = jiff::Timestamp::now().as_millisecond();
     *seq += 1;
     Record {
@@ -192,6 +195,7 @@ pub(super) fn replay(
     let wanted = Wanted {
         title: file.display().to_string(),
         pace: Some(1.0),
+        watches: false,
         face: &arguments.face,
         color: arguments.reports.color,
     };

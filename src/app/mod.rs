@@ -20,6 +20,7 @@ mod surveyor;
 mod sweep;
 mod topo;
 mod watch;
+mod watching;
 
 use std::process::ExitCode;
 
@@ -37,7 +38,10 @@ pub fn run(cli: Cli) -> ExitCode {
             Some(path) => topo::run(path, &arguments),
             None => inspect::run(&arguments),
         },
-        Command::Watch(arguments) => watch::run(&arguments),
+        Command::Watch(arguments) => match watching::is_wanted(&arguments) {
+            true => watching::run(&arguments),
+            false => watch::run(&arguments),
+        },
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Config {
             command: ConfigCommand::Check { file },

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::failure::Failure;
 use super::{carriers, config, start};
 use crate::cli::{Format, WatchArgs};
-use crate::cluster::{CarrierFleet, Limits, Onlooker, watch};
+use crate::cluster::{CarrierFleet, Limits, Member, Onlooker, watch};
 use crate::config::Cluster;
 use crate::ledger::Ledger;
 use crate::model::{Event, NodeName};
@@ -23,24 +23,54 @@ use crate::survey::{Root, Sampler, queue_pairs};
 /// Watches until the count is reached, nothing is left to watch, or somebody stops it.
 pub(super) fn run(arguments: &WatchArgs) -> Result<u8, Failure> {
     let mut screen = Screen::new(arguments);
-    let WatchArgs {
-        config: file,
-        nodes,
-        accept_new,
-        ..
-    } = arguments;
-    if file.is_some() || !nodes.is_empty() {
-        let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
-        there(&cluster, arguments.interval, &mut screen)?;
-    } else {
-        let root = root(arguments.root.as_deref())?;
-        here(&root, arguments.interval, &mut screen)?;
-    }
+    let source = Source::of(arguments)?;
+    let stop = start::stop_on_signal()?;
+    source.lead(arguments.interval, &stop, &mut screen)?;
     let nothing = !screen.saw && show::is_over(&screen.ledger);
     Ok(if nothing { NOTHING_TO_WATCH } else { 0 })
 }
 
-const NOTHING_TO_WATCH: u8 = 3;
+pub(super) const NOTHING_TO_WATCH: u8 = 3;
+
+/// What is watched.
+pub(super) enum Source {
+    /// The nodes of a cluster, and the way to each.
+    Nodes(Box<Cluster>, Vec<Member>),
+    /// This machine, or what lies below a folder.
+    Here(Root),
+}
+
+impl Source {
+    /// What is asked for; whatever has to be asked of the operator is asked here.
+    pub(super) fn of(arguments: &WatchArgs) -> Result<Self, Failure> {
+        let WatchArgs {
+            config: file,
+            nodes,
+            accept_new,
+            ..
+        } = arguments;
+        if file.is_none() && nodes.is_empty() {
+            return root(arguments.root.as_deref()).map(Self::Here);
+        }
+        let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
+        let asks = Some(ProgressBar::hidden());
+        let members = carriers::members(&cluster, &config::operator(), asks)?;
+        Ok(Self::Nodes(Box::new(cluster), members))
+    }
+
+    /// Watches until `stop`, or until the onlooker ends it.
+    pub(super) fn lead<O: Onlooker<Error = Failure>>(
+        self,
+        interval: Duration,
+        stop: &AtomicBool,
+        onlooker: &mut O,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::Nodes(cluster, members) => there(&cluster, members, interval, stop, onlooker),
+            Self::Here(root) => here(&root, interval, stop, onlooker),
+        }
+    }
+}
 
 fn root(path: Option<&Path>) -> Result<Root, Failure> {
     match path {
@@ -54,53 +84,61 @@ fn root(path: Option<&Path>) -> Result<Root, Failure> {
 }
 
 /// The nodes of a cluster.
-fn there(cluster: &Cluster, interval: Duration, screen: &mut Screen) -> Result<(), Failure> {
+fn there<O: Onlooker<Error = Failure>>(
+    cluster: &Cluster,
+    members: Vec<Member>,
+    interval: Duration,
+    stop: &AtomicBool,
+    onlooker: &mut O,
+) -> Result<(), Failure> {
     let nodes: Vec<NodeName> = cluster.nodes.iter().map(|node| node.name.clone()).collect();
     for node in &nodes {
-        screen.learn(Event::NodeStage {
+        onlooker.learn(Event::NodeStage {
             node: node.clone(),
             stage: "connecting".into(),
         });
     }
     let payload = start::payload(cluster)?;
-    let members = carriers::members(cluster, &config::operator(), Some(ProgressBar::hidden()))?;
-    let stop = start::stop_on_signal()?;
     start::raise_descriptor_limit();
     let fleet = CarrierFleet::start(members, &payload)
         .map_err(|error| Failure::work(format!("cannot start a thread for each node: {error}")))?;
-    watch(fleet, &nodes, interval, Limits::default(), &stop, screen)
+    watch(fleet, &nodes, interval, Limits::default(), stop, onlooker)
 }
 
 /// This machine, without an agent.
-fn here(root: &Root, interval: Duration, screen: &mut Screen) -> Result<(), Failure> {
-    let stop = start::stop_on_signal()?;
+fn here<O: Onlooker<Error = Failure>>(
+    root: &Root,
+    interval: Duration,
+    stop: &AtomicBool,
+    onlooker: &mut O,
+) -> Result<(), Failure> {
     let node = this_node();
     let mut sampler = Sampler::open(root);
     let mut due = Instant::now();
     let mut refreshed: Option<Instant> = None;
-    screen.watched(&node, &sampler);
+    onlooker.learn(watched(&node, &sampler));
     loop {
         let sample = sampler.sample();
-        screen.learn(Event::NodeSampled {
+        onlooker.learn(Event::NodeSampled {
             node: node.clone(),
             sample,
         });
         // The first sample begins an interval and ends none.
-        if refreshed.is_some() && screen.tick()?.is_break() {
+        if refreshed.is_some() && onlooker.tick()?.is_break() {
             return Ok(());
         }
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             if refreshed.is_some() && sampler.refresh() {
-                screen.watched(&node, &sampler);
+                onlooker.learn(watched(&node, &sampler));
             }
-            screen.learn(Event::NodeQueuePairs {
+            onlooker.learn(Event::NodeQueuePairs {
                 node: node.clone(),
                 queue_pairs: queue_pairs(root),
             });
             refreshed = Some(Instant::now());
         }
         due = (due + interval).max(Instant::now());
-        if !sleep_until(due, &stop) {
+        if !sleep_until(due, stop) {
             return Ok(());
         }
     }
@@ -108,6 +146,13 @@ fn here(root: &Root, interval: Duration, screen: &mut Screen) -> Result<(), Fail
 
 /// How often devices that came or went are looked for, and who holds queue pairs.
 const REFRESH: Duration = Duration::from_secs(10);
+
+fn watched(node: &NodeName, sampler: &Sampler) -> Event {
+    Event::NodeWatched {
+        node: node.clone(),
+        layout: Box::new(sampler.layout().clone()),
+    }
+}
 
 fn this_node() -> NodeName {
     let name = nix::unistd::gethostname().ok();
@@ -161,13 +206,6 @@ impl Screen {
             left: arguments.count,
             saw: false,
         }
-    }
-
-    fn watched(&mut self, node: &NodeName, sampler: &Sampler) {
-        self.learn(Event::NodeWatched {
-            node: node.clone(),
-            layout: Box::new(sampler.layout().clone()),
-        });
     }
 
     fn draw(&mut self, news: bool) -> std::io::Result<()> {

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::Format;
+use super::{FaceArgs, Format};
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
   linerate watch
-      This machine, a table that is drawn again every second.
+      This machine, on a dashboard that is drawn again every second; ? leads to its keys.
+  linerate watch --table
+      The same as a plain table. What is no terminal gets rows below each other.
   linerate watch --config cluster.toml 'node[001-016]'
   linerate watch --config cluster.toml --interval 5 --count 12 --format json
 
@@ -48,6 +50,15 @@ pub struct WatchArgs {
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(hide_possible_values = true)]
     pub format: Format,
+
+    /// On a terminal, the table that is drawn again at each reading, in place of the dashboard; so does
+    /// --count
+    #[arg(long)]
+    pub table: bool,
+
+    /// How the dashboard looks
+    #[command(flatten)]
+    pub face: FaceArgs,
 
     /// Believe the host key of a node that no known_hosts file has, and add it (never a changed one)
     #[arg(long)]

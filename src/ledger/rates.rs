@@ -47,7 +47,7 @@ pub struct PortRates<'a> {
 impl NodeWatch {
     /// A watch of a node whose samples are made like this. Who describes more than a node can have
     /// is not watched.
-    pub(super) fn new(layout: &SampleLayout) -> Self {
+    pub fn new(layout: &SampleLayout) -> Self {
         let ports = layout.ports.value().map_or(&[][..], Vec::as_slice);
         let can_be = |port: &PortLayout| {
             port.series.len() <= MAX_SERIES && port.uncounted.len() <= Quantity::ALL.len()
@@ -66,7 +66,7 @@ impl NodeWatch {
     }
 
     /// Takes in the next sample, if it is made as the layout has it.
-    pub(super) fn apply(&mut self, sample: &Sample) {
+    pub fn apply(&mut self, sample: &Sample) {
         if !self.fits(sample) {
             return;
         }
@@ -78,7 +78,7 @@ impl NodeWatch {
 
     /// An interval is over. Each sample ends one and begins the next, so that no count is told twice
     /// or lost, however early or late samples come.
-    pub(super) fn turn(&mut self) {
+    pub fn turn(&mut self) {
         match self.last.take() {
             None => self.quiet = self.quiet.saturating_add(1),
             Some(last) => {

@@ -25,7 +25,7 @@ pub(super) fn body_lines(size: (u16, u16)) -> usize {
 }
 
 /// Draws everything.
-pub(super) fn draw(view: &View, run: &Run, frame: &mut Frame<'_>) {
+pub fn draw(view: &View, run: &Run, frame: &mut Frame<'_>) {
     let area = frame.area();
     let buffer = frame.buffer_mut();
     put(
@@ -112,12 +112,9 @@ fn phase(view: &View, run: &Run) -> String {
         Phase::Over => return "over".to_owned(),
         Phase::Reaching => {
             let rows = run.grid().rows();
-            let surveyed = run
-                .ledger()
-                .nodes()
-                .filter(|(_, node)| node.facts.is_some());
-            format!("{} of {} nodes surveyed", surveyed.count(), rows.len())
+            format!("{} of {} nodes surveyed", run.surveyed(), rows.len())
         }
+        Phase::Watching => "watching".to_owned(),
         Phase::Round(purpose) => {
             let round = run.round().unwrap_or_default();
             let number = round.number.saturating_add(1);
@@ -267,7 +264,7 @@ fn hints(view: &View, run: &Run) -> Line<'static> {
     wanted.extend(table().iter().filter(|b| holds(b.place)));
     wanted.extend(["pause", "export"].map(named).concat());
     let of_a_live_run = ["probe", "exclude", "pause"];
-    if run.is_over() {
+    if run.is_over() || run.is_watch() {
         wanted.retain(|binding| !of_a_live_run.contains(&binding.name));
     }
     let moves = ["left", "right", "rail-before", "rail-after"];

@@ -15,8 +15,8 @@ use super::run::Run;
 use super::term::Screen;
 use super::theme::Theme;
 use super::update::update;
-use super::view::View;
-use crate::model::Command;
+use super::view::{Sort, View};
+use crate::model::{Command, Event, Record};
 
 /// The least time from one frame to the next.
 const FRAME: Duration = Duration::from_millis(33);
@@ -38,6 +38,8 @@ pub struct Face {
     pub theme: Theme,
     /// How many times faster a recorded run is played; unset where it is no recorded one.
     pub pace: Option<f64>,
+    /// Whether nothing is probed: then nothing is judged, and what NICs carry is shown at once.
+    pub watches: bool,
     /// Whom commands go to.
     pub commands: Sender<Command>,
     /// Writes a report.
@@ -59,11 +61,16 @@ pub fn show(face: Face, inbox: &Receiver<News>, news: SyncSender<News>) -> io::R
     listen(&news)?;
     let mut view = View::new(face.title, face.theme, screen.size()?);
     view.pace = face.pace;
+    view.traffic = face.watches;
+    if face.watches {
+        view.sort = Sort::Name;
+    }
     let mut dashboard = Dashboard {
         judging: Judging::start(news, face.export)?,
         run: Run::default(),
         view,
         commands: face.commands,
+        watches: face.watches,
         changed: true,
         left: false,
     };
@@ -92,6 +99,7 @@ struct Dashboard {
     view: View,
     judging: Judging,
     commands: Sender<Command>,
+    watches: bool,
     changed: bool,
     left: bool,
 }
@@ -101,25 +109,24 @@ impl Dashboard {
         let mut drawn: Option<Instant> = None;
         while !self.left {
             let now = Instant::now();
-            let judge_at = self.judging.tend(&self.run, now);
-            let next_frame = drawn.map_or(now, |drawn| drawn + FRAME);
-            if self.changed && now >= next_frame {
+            let judge_at = match self.watches {
+                true => None,
+                false => self.judging.tend(&self.run, now),
+            };
+            let pause = if self.changed { FRAME } else { self.rest() };
+            let frame = drawn.map_or(now, |drawn| drawn + pause);
+            if now >= frame {
                 self.paint(screen)?;
                 drawn = Some(now);
                 continue;
             }
-            let frame = if self.changed {
-                next_frame
-            } else {
-                now + self.rest()
-            };
             let until = judge_at.map_or(frame, |at| at.min(frame));
             self.hear(screen, inbox, until)?;
         }
         Ok(())
     }
 
-    /// How long nothing changes by itself.
+    /// How long nothing changes but a clock, and what NICs carry.
     fn rest(&self) -> Duration {
         if self.run.is_over() { IDLE } else { CLOCK }
     }
@@ -143,11 +150,8 @@ impl Dashboard {
         let wait = until.saturating_duration_since(Instant::now());
         let first = match inbox.recv_timeout(wait) {
             Ok(news) => news,
-            Err(RecvTimeoutError::Timeout) => {
-                // The clock went on, or it is time to judge.
-                self.changed |= !self.run.is_over();
-                return Ok(());
-            }
+            // The clock went on, or it is time to judge.
+            Err(RecvTimeoutError::Timeout) => return Ok(()),
             Err(RecvTimeoutError::Disconnected) => {
                 self.left = true;
                 return Ok(());
@@ -165,7 +169,9 @@ impl Dashboard {
     }
 
     fn take_in(&mut self, news: News, screen: &mut Screen) -> io::Result<()> {
-        self.changed = true;
+        // Samples come at any moment and are shown with the clock: each would be a frame of its own.
+        let is_sample = |record: &Record| matches!(record.event, Event::NodeSampled { .. });
+        self.changed |= !matches!(&news, News::Learned(record) if is_sample(record));
         match news {
             News::Learned(record) => self.run.learn(record),
             News::Judged(judgement) => {

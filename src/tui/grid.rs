@@ -8,8 +8,8 @@ use super::marks::Mark;
 use crate::judge::{GpuWay, Judgement, expected, gpu_pairs};
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
-    Direction, Event, Finding, Gbps, NicId, NodeFacts, NodeName, Outcome, PlannedPair, ProbeId,
-    Rail, RailNic, Rule, Severity, Subject,
+    Direction, Event, Finding, Gbps, NicId, NodeFacts, NodeName, Outcome, PlannedPair, PortLayout,
+    ProbeId, Rail, RailNic, Rule, SampleLayout, Severity, Subject,
 };
 use crate::topology::links_on_path;
 
@@ -162,6 +162,15 @@ impl Grid {
             Event::NodeSurveyed { node, facts } => self.survey(node, facts),
             Event::NodeLost { node, .. } => self.lost(node, true),
             Event::NodeConnected { node, .. } => self.lost(node, false),
+            Event::NodeStage { node, .. } if ledger.settings().is_none() => {
+                if self.places.contains_key(node) {
+                    return;
+                }
+                self.add(node);
+            }
+            Event::NodeWatched { node, layout } if ledger.settings().is_none() => {
+                self.watch(node, layout);
+            }
             Event::RailsResolved { nics } => self.resolve(nics),
             Event::RoundPlanned { pairs, .. } => self.plan(pairs),
             Event::ProbeEnded { probe, outcome } => self.ended(*probe, outcome, ledger),
@@ -186,6 +195,47 @@ impl Grid {
         self.rows = settings.nodes.iter().map(row).collect();
         let places = self.rows.iter().enumerate();
         self.places = places.map(|(n, row)| (row.name.clone(), n)).collect();
+    }
+
+    /// A node of a watch, which names none beforehand.
+    fn add(&mut self, node: &NodeName) -> usize {
+        let place = self.rows.len();
+        let place = *self.places.entry(node.clone()).or_insert(place);
+        if place == self.rows.len() {
+            let mut row = Row::new(node, None);
+            row.cells.resize_with(self.rails.len(), Cell::default);
+            self.rows.push(row);
+        }
+        place
+    }
+
+    /// Where nothing is probed, a node's ports stand in the order of their names.
+    fn watch(&mut self, node: &NodeName, layout: &SampleLayout) {
+        let ports = layout.ports.value().map_or(&[][..], Vec::as_slice);
+        let mut nics: Vec<NicId> = ports
+            .iter()
+            .take(MAX_RAILS)
+            .map(|port| nic_of(node, port))
+            .collect();
+        nics.sort_by(|a, b| {
+            natural(&a.device)
+                .cmp(&natural(&b.device))
+                .then(a.port.cmp(&b.port))
+        });
+        let place = self.add(node);
+        let count = self.rails.len().max(nics.len());
+        self.rails = (0..).take(count).map(Rail).collect();
+        self.best = vec![None; count];
+        for row in &mut self.rows {
+            row.cells.resize_with(count, Cell::default);
+        }
+        let cells = nics.into_iter().map(|nic| Cell {
+            nic: Some(nic),
+            ..Cell::default()
+        });
+        let row = &mut self.rows[place];
+        row.cells = cells.collect();
+        row.cells.resize_with(count, Cell::default);
     }
 
     fn row_mut(&mut self, node: &NodeName) -> Option<&mut Row> {
@@ -372,6 +422,21 @@ impl Cell {
         };
         named.map_or(measured, |named| named.min(measured))
     }
+}
+
+fn nic_of(node: &NodeName, port: &PortLayout) -> NicId {
+    NicId {
+        node: node.clone(),
+        device: port.device.as_str().into(),
+        port: port.port,
+    }
+}
+
+/// A name in the order of its number: `mlx5_2` before `mlx5_10`.
+fn natural(device: &str) -> (&str, usize, &str) {
+    let digits = device.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (stem, number) = device.split_at(digits);
+    (stem, number.len(), number)
 }
 
 /// Probes that take a fault apart measure something else.

@@ -66,6 +66,8 @@ pub enum Do {
     Sort,
     /// One character for each NIC, or back.
     Fold,
+    /// What NICs carry now, or what was measured.
+    Traffic,
     /// Probe the selected NIC once more.
     Probe,
     /// Begin no round, or go on.
@@ -266,6 +268,13 @@ pub fn table() -> &'static [Binding] {
                 "fold",
                 "one character for each NIC, or back",
                 Do::Fold,
+            ),
+            key(
+                Grid,
+                &["t"],
+                "traffic",
+                "what each NIC carries now, or what was measured",
+                Do::Traffic,
             ),
             key(
                 Nodes,

@@ -17,6 +17,7 @@ mod input;
 mod journal;
 mod judging;
 mod keymap;
+mod live;
 mod marks;
 mod mouse;
 mod msg;
@@ -30,6 +31,7 @@ mod theme;
 mod update;
 mod view;
 
+pub use draw::draw;
 pub use face::{Face, Left, show};
 pub use judging::Export;
 pub use keymap::{Do, Place, table};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::grid::Grid;
 use super::journal::Journal;
+use super::live::Live;
 use super::pairs::Pairs;
 use crate::judge::Judgement;
 use crate::ledger::Ledger;
@@ -19,6 +20,8 @@ pub enum Phase {
     Round(Purpose),
     /// It has ended.
     Over,
+    /// Nothing is run: what NICs carry is watched.
+    Watching,
 }
 
 /// The round that is played.
@@ -40,6 +43,7 @@ pub struct Run {
     grid: Grid,
     pairs: Pairs,
     journal: Journal,
+    live: Live,
     /// What came while somebody read the ledger.
     waiting: VecDeque<Box<Record>>,
     round: Option<Round>,
@@ -48,12 +52,25 @@ pub struct Run {
     first_round_ms: Option<u64>,
     last_ms: u64,
     learned: u64,
+    judgements: u64,
+    counts: [usize; 4],
+    surveyed: usize,
     over: bool,
 }
 
 impl Run {
     /// Takes in what happened next; what comes while a judge reads waits until it has read.
     pub fn learn(&mut self, record: Box<Record>) {
+        // Nothing is judged by samples: the books stay small, and samples never wait for a judge.
+        match &record.event {
+            Event::NodeSampled { node, sample } => {
+                self.last_ms = self.last_ms.max(record.at_ms);
+                return self.live.sampled(node, sample, record.at_ms);
+            }
+            Event::NodeWatched { node, layout } => self.live.watched(node, layout),
+            Event::NodeLost { node, .. } => self.live.lost(node),
+            _ => {}
+        }
         self.waiting.push_back(record);
         self.catch_up();
     }
@@ -70,7 +87,8 @@ impl Run {
     }
 
     fn note(&mut self, record: &Record) {
-        self.learned += 1;
+        let holders = matches!(record.event, Event::NodeQueuePairs { .. });
+        self.learned += u64::from(!holders);
         self.begun_ms.get_or_insert(record.at_ms);
         self.last_ms = self.last_ms.max(record.at_ms);
         self.journal.learn(record, &self.ledger);
@@ -89,6 +107,10 @@ impl Run {
                     round.ended = (round.ended + 1).min(round.planned);
                 }
             }
+            Event::NodeSurveyed { .. } | Event::RunStarted { .. } | Event::RunResumed { .. } => {
+                let nodes = self.ledger.nodes();
+                self.surveyed = nodes.filter(|(_, node)| node.facts.is_some()).count();
+            }
             _ => {}
         }
         self.grid.learn(&record.event, &self.ledger);
@@ -99,6 +121,11 @@ impl Run {
     pub fn judged(&mut self, judgement: Judgement) {
         self.catch_up();
         self.grid.judged(&judgement, &self.ledger);
+        self.counts = [0; 4];
+        for finding in &judgement.findings {
+            self.counts[place(finding.severity)] += 1;
+        }
+        self.judgements += 1;
         self.judgement = Some(Box::new(judgement));
     }
 
@@ -134,8 +161,22 @@ impl Run {
 
     /// How many findings are of this severity.
     pub fn count(&self, severity: Severity) -> usize {
-        let of = |finding: &&Finding| finding.severity == severity;
-        self.findings().iter().filter(of).count()
+        self.counts[place(severity)]
+    }
+
+    /// How many nodes are surveyed.
+    pub fn surveyed(&self) -> usize {
+        self.surveyed
+    }
+
+    /// How often it was judged.
+    pub fn judgements(&self) -> u64 {
+        self.judgements
+    }
+
+    /// What NICs carry now.
+    pub fn live(&self) -> &Live {
+        &self.live
     }
 
     /// The grid.
@@ -177,9 +218,15 @@ impl Run {
     pub fn phase(&self) -> Phase {
         match (self.over || self.ledger.end().is_some(), self.purpose) {
             (true, _) => Phase::Over,
+            (_, None) if self.is_watch() => Phase::Watching,
             (_, Some(purpose)) => Phase::Round(purpose),
             (_, None) => Phase::Reaching,
         }
+    }
+
+    /// Whether nothing is run, and only watched.
+    pub fn is_watch(&self) -> bool {
+        self.ledger.settings().is_none() && self.begun_ms.is_some()
     }
 
     /// For how long it has run, in milliseconds; `now_ms` counts while it runs.
@@ -201,5 +248,14 @@ impl Run {
             .checked_sub(done)
             .filter(|left| *left > 0)?;
         (done > 0 && !self.over).then(|| spent / done as u64 * left as u64)
+    }
+}
+
+fn place(severity: Severity) -> usize {
+    match severity {
+        Severity::Fault => 0,
+        Severity::NotJudged => 1,
+        Severity::Warning => 2,
+        Severity::Note => 3,
     }
 }

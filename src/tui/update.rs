@@ -161,6 +161,7 @@ fn act(view: &mut View, does: Do, run: &Run) -> Vec<Effect> {
         Do::Filter => view.prompt = Some(Prompt::Filter(view.filter.clone())),
         Do::Command => view.prompt = Some(Prompt::Command(String::new())),
         Do::Sort => sort(view, run),
+        Do::Traffic => traffic(view, run),
         Do::Fold => view.folded = Some(!panes::grid::is_folded(view, run)),
         Do::Help => {
             view.overlay = (view.overlay != Some(Overlay::Help)).then_some(Overlay::Help);
@@ -181,7 +182,7 @@ fn act(view: &mut View, does: Do, run: &Run) -> Vec<Effect> {
         Do::Copy => return copy(view, run),
         Do::Suspend => return vec![Effect::Suspend],
         Do::Redraw => return vec![Effect::Redraw],
-        Do::Quit if run.is_over() => return vec![Effect::Quit],
+        Do::Quit if run.is_over() || run.is_watch() => return vec![Effect::Quit],
         Do::Quit => view.overlay = Some(Overlay::Quit),
     }
     Vec::new()
@@ -358,7 +359,28 @@ fn sort(view: &mut View, run: &Run) {
     );
 }
 
+fn traffic(view: &mut View, run: &Run) {
+    view.traffic = run.is_watch() || !view.traffic;
+    let word = match (view.traffic, run.live().is_empty()) {
+        (true, true) => "what NICs carry now is not known: no counters are read",
+        (true, false) => "what NICs carry now, sent and received",
+        (false, _) => "what was measured at best",
+    };
+    view.message = Some(word.to_owned());
+}
+
+/// Whether there is nothing to be asked of it, because it probes nothing; says so.
+fn only_watches(view: &mut View, run: &Run) -> bool {
+    if run.is_watch() {
+        view.message = Some("a watch probes nothing".to_owned());
+    }
+    run.is_watch()
+}
+
 fn pause(view: &mut View, run: &Run) -> Vec<Effect> {
+    if only_watches(view, run) {
+        return Vec::new();
+    }
     if run.is_over() {
         view.message = Some("the run is over".to_owned());
         return Vec::new();
@@ -383,6 +405,9 @@ fn pace(view: &mut View, does: Do) -> Vec<Effect> {
 
 /// The pairs that a NIC was measured in last, each once more.
 fn probe(view: &mut View, run: &Run) -> Vec<Effect> {
+    if only_watches(view, run) {
+        return Vec::new();
+    }
     let pairs = match view.pane {
         Pane::Pairs => panes::pairs::to_probe(view, run, PROBE_AGAIN),
         _ => {
@@ -418,6 +443,9 @@ fn pairs_of(nic: &NicId, run: &Run) -> Vec<Pair> {
 }
 
 fn exclude(view: &mut View, run: &Run) {
+    if only_watches(view, run) {
+        return;
+    }
     let node = view.row(run).map(|row| row.name.clone());
     view.overlay = match (view.pace, run.is_over()) {
         (None, false) => node.map(Overlay::Exclude),

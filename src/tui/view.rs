@@ -165,6 +165,8 @@ pub struct View {
     pub sort: Sort,
     /// Only rows and findings that have this.
     pub filter: String,
+    /// Whether the grid shows what NICs carry now, in place of what was measured.
+    pub traffic: bool,
     /// One character for each NIC; unset where the width decides.
     pub folded: Option<bool>,
     /// The lines of the grid, in order.
@@ -204,6 +206,7 @@ pub struct View {
     /// The time, in milliseconds since 1970-01-01 UTC.
     pub now_ms: u64,
     seen: Option<(u64, Sort, String)>,
+    listed: Option<(u64, Option<Only>, String)>,
 }
 
 impl View {
@@ -221,6 +224,7 @@ impl View {
             pace: None,
             sort: Sort::Worst,
             filter: String::new(),
+            traffic: false,
             folded: None,
             lines: Vec::new(),
             axis: Vec::new(),
@@ -241,17 +245,19 @@ impl View {
             title,
             now_ms: 0,
             seen: None,
+            listed: None,
         }
     }
 
     /// Brings order, cursors and scrolling in line with the run and the terminal.
     pub fn settle(&mut self, run: &Run) {
         let key = (run.grid().version(), self.sort, self.filter.clone());
-        if self.seen.as_ref() != Some(&key) {
+        let moved = self.seen.as_ref() != Some(&key);
+        if moved {
             self.arrange(run);
             self.seen = Some(key);
         }
-        self.settle_grid(run);
+        self.settle_grid(run, moved);
         match self.pane {
             Pane::Pairs => self.settle_pairs(run),
             Pane::Node => {
@@ -266,11 +272,15 @@ impl View {
             }
             _ => {}
         }
-        let has = |finding: &Finding| {
-            self.only.as_ref().is_none_or(|only| only.has(finding)) && self.matches(finding)
-        };
-        let findings = run.findings().iter().enumerate();
-        self.shown = findings.filter(|(_, f)| has(f)).map(|(n, _)| n).collect();
+        let key = (run.judgements(), self.only.clone(), self.filter.clone());
+        if self.listed.as_ref() != Some(&key) {
+            let has = |finding: &Finding| {
+                self.only.as_ref().is_none_or(|only| only.has(finding)) && self.matches(finding)
+            };
+            let findings = run.findings().iter().enumerate();
+            self.shown = findings.filter(|(_, f)| has(f)).map(|(n, _)| n).collect();
+            self.listed = Some(key);
+        }
         self.open &= !self.shown.is_empty();
         let lines = panes::findings::list_lines(self.size);
         self.findings.keep(self.shown.len(), lines);
@@ -279,11 +289,12 @@ impl View {
             .min(run.journal().entries().len().saturating_sub(1));
     }
 
-    fn settle_grid(&mut self, run: &Run) {
+    fn settle_grid(&mut self, run: &Run, moved: bool) {
         self.rail = self.rail.min(run.grid().rails().len().saturating_sub(1));
         let rows = run.grid().rows();
         // The cursor stays on its node; on the first line it stays on the worst.
-        if self.grid.at > 0
+        if moved
+            && self.grid.at > 0
             && let Some(node) = &self.node
             && let Some(at) = self
                 .lines
@@ -292,7 +303,7 @@ impl View {
         {
             self.grid.at = at;
         }
-        let lines = panes::grid::list_lines(self.size);
+        let lines = panes::grid::list_lines(self, run);
         self.grid.keep(self.lines.len(), lines);
         if matches!(self.lines.get(self.grid.at), Some(GridLine::Leaf(_))) {
             self.grid.step(1, self.lines.len());

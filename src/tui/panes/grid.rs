@@ -5,10 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use crate::model::Rail;
 use crate::tui::clean::{pad, short};
 use crate::tui::draw::{body_lines, put};
 use crate::tui::grid::{Cell, Row};
 use crate::tui::marks::Mark;
+use crate::tui::panes::traffic;
 use crate::tui::run::Run;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::view::{GridLine, View};
@@ -23,8 +25,10 @@ const WITH_DETAIL: u16 = 56;
 const DETAIL: u16 = 18;
 
 /// Nodes on the screen at once.
-pub(in crate::tui) fn list_lines(size: (u16, u16)) -> usize {
-    body_lines(size).saturating_sub(HEAD + usize::from(detail_height(size.1)))
+pub(in crate::tui) fn list_lines(view: &View, run: &Run) -> usize {
+    let body = body_lines(view.size);
+    let below = usize::from(detail_height(view.size.1)) + traffic::detail_lines(run, body);
+    body.saturating_sub(HEAD + below)
 }
 
 fn detail_height(lines: u16) -> u16 {
@@ -102,6 +106,8 @@ fn columns(view: &View, run: &Run) -> Columns {
         (Form::Folded, 1),
         (Form::Folded, 0),
     ];
+    // What is said of a node beside its NICs comes of surveys and probes.
+    let all = all.map(|(form, info)| (form, if run.is_watch() { 0 } else { info }));
     let fits = |(form, info): &&(Form, usize)| {
         let may_be = match view.folded {
             Some(true) => *form == Form::Folded,
@@ -160,22 +166,28 @@ pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buff
         );
         return;
     }
-    let end = area.height.saturating_sub(detail_height(view.size.1));
+    let traffic = traffic::detail_lines(run, usize::from(area.height));
+    let traffic = u16::try_from(traffic).unwrap_or(0).min(area.height);
+    let detail = detail_height(view.size.1).min(area.height - traffic);
+    let end = area.height - traffic - detail;
     let shown = view.lines.iter().enumerate().skip(view.grid.top);
     for (line, (number, what)) in (1..end).zip(shown) {
         let text = match what {
             GridLine::Leaf(row) => leaf(view, &rows[*row]),
-            GridLine::Node(row) => node(view, &rows[*row], number == view.grid.at, &at),
+            GridLine::Node(row) => node(view, run, &rows[*row], number == view.grid.at, &at),
         };
         put(buffer, area, line, &text);
     }
-    if end < area.height {
-        let below = Rect {
-            y: area.y + end,
-            height: area.height - end,
-            ..area
-        };
-        super::nic::draw(view, run, below, buffer);
+    let part = |from: u16, height: u16| Rect {
+        y: area.y + from,
+        height,
+        ..area
+    };
+    if detail > 0 {
+        super::nic::draw(view, run, part(end, detail), buffer);
+    }
+    if traffic > 0 {
+        traffic::detail(view, run, part(end + detail, traffic), buffer);
     }
 }
 
@@ -186,6 +198,7 @@ fn head(view: &View, run: &Run, at: &Columns) -> Line<'static> {
     for rail in rails.iter().skip(first_rail(view, at, rails.len())) {
         text.push_str(&match at.form {
             Form::Folded => (rail.0 % 10).to_string(),
+            form if view.traffic => pad(&carried(*rail, run, form), form.width()),
             Form::Narrow => pad(&format!(" rail {}", rail.0), Form::Narrow.width()),
             form => pad(&format!(" rail {} Gb/s", rail.0), form.width()),
         });
@@ -198,13 +211,21 @@ fn head(view: &View, run: &Run, at: &Columns) -> Line<'static> {
     Line::styled(text, style)
 }
 
+fn carried(rail: Rail, run: &Run, form: Form) -> String {
+    let what = if run.is_watch() { "NIC" } else { "rail" };
+    match form {
+        Form::Narrow => format!(" {what} {}", rail.0),
+        _ => format!(" {:>2}  tx   rx", rail.0),
+    }
+}
+
 fn leaf(view: &View, row: &Row) -> Line<'static> {
     let name = row.leaf.as_deref().unwrap_or("in no leaf group");
     let text = pad(&format!("{name} "), usize::from(view.size.0));
     Line::styled(text, view.theme.style(Role::Title))
 }
 
-fn node(view: &View, row: &Row, selected: bool, at: &Columns) -> Line<'static> {
+fn node(view: &View, run: &Run, row: &Row, selected: bool, at: &Columns) -> Line<'static> {
     let theme = &view.theme;
     let name_style = if selected {
         theme.selected()
@@ -219,7 +240,20 @@ fn node(view: &View, row: &Row, selected: bool, at: &Columns) -> Line<'static> {
     let first = first_rail(view, at, row.cells.len());
     for (rail, cell) in row.cells.iter().enumerate().skip(first) {
         let under = selected && rail == view.rail;
-        cell_spans(theme, cell, at.form, under, &mut spans);
+        if view.traffic {
+            let lane = traffic::lane(cell, run);
+            let text = traffic::cell(view, lane, at.form.width());
+            let cursor = |span: Span<'static>| {
+                if under {
+                    span.patch_style(theme.selected())
+                } else {
+                    span
+                }
+            };
+            spans.extend(text.into_iter().map(cursor));
+        } else {
+            cell_spans(theme, cell, at.form, under, &mut spans);
+        }
     }
     spans.push(Span::raw(" "));
     info(theme, row, at.info, &mut spans);

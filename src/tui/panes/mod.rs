@@ -8,3 +8,4 @@ pub(super) mod nic;
 pub(super) mod node;
 pub(super) mod pairs;
 pub(super) mod run;
+pub(super) mod traffic;

@@ -86,6 +86,8 @@ fn phase(view: &View, run: &Run) -> String {
         (_, Some(RunEnd::Complete)) => "complete".to_owned(),
         (_, Some(RunEnd::Interrupted)) => "interrupted".to_owned(),
         (_, Some(RunEnd::TimeUp)) => "ended: the time budget is spent".to_owned(),
+        (Phase::Watching, None) => "what NICs carry is watched; nothing is probed".to_owned(),
+        (Phase::Over, None) if run.is_watch() => "ended".to_owned(),
         (Phase::Over, None) => "cut off: the run has no end".to_owned(),
         (Phase::Reaching, None) => format!("{paused}reaching and surveying nodes"),
         (Phase::Round(purpose), None) => {
