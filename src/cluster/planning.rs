@@ -259,19 +259,15 @@ impl<'a> Usable<'a> {
         }
     }
 
-    fn route(&self, from: &NicId, to: &NicId) -> Option<Result<Route, NoRoute>> {
-        let ((from, _), (to, _)) = (self.ports.get(from)?, self.ports.get(to)?);
-        Some(route(from, to))
-    }
-
     /// Why a pair cannot be probed, or would disturb somebody's work.
     fn in_the_way(&self, pair: &Pair) -> Option<String> {
-        let in_use = |nic: &NicId| self.ports.get(nic)?.1.clone();
-        in_use(&pair.from).or_else(|| in_use(&pair.to)).or_else(|| {
-            match self.route(&pair.from, &pair.to) {
-                None => Some(format!("{pair}: a port was not surveyed")),
-                Some(route) => route.err().map(|why| no_route(pair, &why)),
+        let ends = [&pair.from, &pair.to].map(|nic| self.ports.get(nic));
+        let in_use = ends.into_iter().flatten().find_map(|(_, why)| why.clone());
+        in_use.or_else(|| match ends {
+            [Some((from, _)), Some((to, _))] => {
+                route(from, to).err().map(|why| no_route(pair, &why))
             }
+            _ => Some(format!("{pair}: a port was not surveyed")),
         })
     }
 }

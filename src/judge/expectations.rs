@@ -63,3 +63,40 @@ fn key(cast: &Cast<'_>, ends: [usize; 2], probe: &Probe) -> Key {
         mtu: probe.measurement().map(|measurement| measurement.mtu),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::observe;
+    use crate::ledger::testing::{events, ledger};
+    use crate::model::Event;
+
+    #[test]
+    fn links_that_are_alike_have_one_expectation_and_others_their_own() {
+        let mut events = events(4, 1, &|_, _, _| Some(391.0));
+        // Two nodes with a slower link.
+        for event in &mut events {
+            if let Event::NodeSurveyed { node, facts } = event
+                && ["node03", "node04"].contains(&node.0.as_str())
+                && let Fact::Known { value, .. } = &mut facts.rdma
+            {
+                value[0].ports[0].rate = Fact::known(Gbps(200.0), "rate");
+            }
+        }
+        let ledger = ledger(&events);
+        let observed = observe(&ledger);
+        let slow = |seen: &crate::judge::Observation<'_>| {
+            let ends = [&seen.pair.from, &seen.pair.to];
+            ends.iter()
+                .any(|nic| ["node03", "node04"].contains(&nic.node.0.as_str()))
+        };
+        for one in &observed.usual {
+            let plain = crate::judge::expected(&ledger, one.probe);
+            assert_eq!(*one.expected, plain);
+            for other in &observed.usual {
+                let shared = Arc::ptr_eq(&one.expected, &other.expected);
+                assert_eq!(shared, slow(one) == slow(other));
+            }
+        }
+    }
+}

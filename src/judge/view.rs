@@ -17,6 +17,7 @@ pub struct NodeView<'a> {
     pub facts: &'a NodeFacts,
     /// The NICs that play a rail; without a run, those whose port is active.
     pub nics: Vec<NicView<'a>>,
+    tree: Option<&'a PcieTree>,
 }
 
 /// One port of one of its NICs.
@@ -51,7 +52,12 @@ impl<'a> NodeView<'a> {
         let view = |(name, node): (&'a NodeName, &'a crate::ledger::Node)| {
             let facts = node.facts.as_ref()?;
             let nics = nics(name, facts);
-            Some(Self { name, facts, nics })
+            Some(Self {
+                name,
+                facts,
+                nics,
+                tree: tree(facts),
+            })
         };
         ledger.nodes().filter_map(view).collect()
     }
@@ -76,17 +82,14 @@ impl<'a> NodeView<'a> {
             name,
             facts,
             nics: nics.collect(),
+            tree: tree(facts),
         }
     }
 
     /// Its PCIe tree, where it was read and is not larger than that of any machine: what a node
     /// sends must not keep the judge busy.
     pub fn pcie(&self) -> Option<&'a PcieTree> {
-        const MOST_FUNCTIONS: usize = 2048;
-        const MOST_GPUS: usize = 64;
-        let tree = self.facts.pcie.value()?;
-        let can_be = tree.functions.len() <= MOST_FUNCTIONS && tree.gpus().count() <= MOST_GPUS;
-        can_be.then_some(tree)
+        self.tree
     }
 
     /// The node as a whole.
@@ -98,6 +101,14 @@ impl<'a> NodeView<'a> {
     pub fn device(&self, device: impl Into<String>) -> Subject {
         Subject::Device(self.name.clone(), device.into())
     }
+}
+
+fn tree(facts: &NodeFacts) -> Option<&PcieTree> {
+    const MOST_FUNCTIONS: usize = 2048;
+    const MOST_GPUS: usize = 64;
+    let tree = facts.pcie.value()?;
+    let can_be = tree.functions.len() <= MOST_FUNCTIONS && tree.gpus().count() <= MOST_GPUS;
+    can_be.then_some(tree)
 }
 
 impl<'a> NicView<'a> {

@@ -156,9 +156,19 @@ impl Ledger {
         let usual = self
             .probes()
             .filter(|probe| probe.planned.purpose.is_usual());
+        // Of what is measured nothing more is asked: mostly names need not be looked up again.
+        let mut done: Vec<[Option<Rail>; 2]> = vec![[None; 2]; self.numbered()];
         for probe in usual {
             let Pair { from, to, rail } = &probe.planned.pair;
-            for (nic, sends) in [(from, true), (to, false)] {
+            let is_measured = probe.rate().is_some();
+            for (way, (nic, sends)) in [(from, true), (to, false)].into_iter().enumerate() {
+                let done = &mut done[probe.ends[way]][way];
+                if *done == Some(*rail) {
+                    continue;
+                }
+                if is_measured {
+                    *done = Some(*rail);
+                }
                 let end = (*rail, &nic.node, sends);
                 match (&probe.outcome, seen.get(&end)) {
                     (_, Some(Seen::Measured)) | (None, Some(_)) => {}

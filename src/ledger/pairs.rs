@@ -1,6 +1,6 @@
 //! Probes, and what several of them say of the same pair.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::Ledger;
 use crate::model::{Gbps, Measurement, NodeName, Outcome, Pair, PlannedPair, ProbeStage};
@@ -144,11 +144,26 @@ impl Ledger {
     /// Every pair that was planned, by rail, sender and receiver, with its probes under the conditions of
     /// the run: those that tell causes apart measure something else.
     pub fn pairs(&self) -> Vec<PairSummary<'_>> {
+        self.summed_up(|_| true)
+    }
+
+    /// Those of them of which a probe was tried and gave no rate.
+    pub fn pairs_with_a_failure(&self) -> Vec<PairSummary<'_>> {
+        let gave_nothing = |probe: &&Probe| probe.was_tried() && probe.rate().is_none();
+        let failed = self.probes().filter(gave_nothing);
+        let failed: HashSet<[usize; 2]> = failed.map(|probe| probe.ends).collect();
+        match failed.is_empty() {
+            true => Vec::new(),
+            false => self.summed_up(|probe| failed.contains(&probe.ends)),
+        }
+    }
+
+    fn summed_up(&self, counts: impl Fn(&Probe) -> bool) -> Vec<PairSummary<'_>> {
         let mut by_pair: BTreeMap<_, PairSummary<'_>> = BTreeMap::new();
         let usual = self
             .probes()
             .filter(|probe| probe.planned.purpose.is_usual());
-        for probe in usual {
+        for probe in usual.filter(|probe| counts(probe)) {
             let pair = &probe.planned.pair;
             let summary = || PairSummary {
                 pair,

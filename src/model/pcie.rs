@@ -269,7 +269,12 @@ pub enum Iommu {
 impl PcieTree {
     /// The function at an address.
     pub fn function(&self, address: &PciAddress) -> Option<&PciFunction> {
-        self.functions.iter().find(|f| f.address == *address)
+        let sorted = self.functions.binary_search_by(|f| f.address.cmp(address));
+        match sorted {
+            Ok(at) => self.functions.get(at),
+            // What a node sends may be in any order.
+            Err(_) => self.functions.iter().find(|f| f.address == *address),
+        }
     }
 
     /// The function itself and every bridge above it, root port last.

@@ -21,6 +21,11 @@ impl<T: PartialEq> Shared<T> {
 }
 
 impl<T> Shared<T> {
+    /// Where it is in memory: two that are one have one place.
+    pub fn as_ptr(this: &Self) -> *const T {
+        this.0.as_ptr()
+    }
+
     /// Whether both are one in memory.
     pub fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -22,7 +22,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
-    let pairs = context.ledger.pairs();
+    let pairs = context.ledger.pairs_with_a_failure();
     let mut groups: BTreeMap<(Option<&NodeName>, String), Group<'_>> = BTreeMap::new();
     for summary in &pairs {
         let PairState::Failed { node, why, .. } = summary.state() else {

@@ -115,10 +115,11 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut lossy: BTreeMap<Rail, Vec<(&Probe, Evidence)>> = BTreeMap::new();
     for probe in context.ledger.probes() {
         let pair = &probe.planned.pair;
-        if told.contains(&pair.from) || told.contains(&pair.to) {
-            continue;
-        }
-        if let Some(evidence) = of_probe(context.ledger, probe) {
+        // Most lost nothing: names are looked at last.
+        if let Some(evidence) = of_probe(context.ledger, probe)
+            && !told.contains(&pair.from)
+            && !told.contains(&pair.to)
+        {
             lossy.entry(pair.rail).or_default().push((probe, evidence));
         }
     }

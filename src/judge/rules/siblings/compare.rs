@@ -1,10 +1,10 @@
 //! Finds who differs from the majority: the same question about every property.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use crate::judge::{NicView, NodeView};
-use crate::model::{Fact, Rail, Rule, Severity};
+use crate::model::{Fact, PciAddress, PciFunction, PcieTree, Rail, Rule, Severity, Shared};
 
 /// Something in which the nodes of a cluster should be alike.
 pub(super) struct Property {
@@ -27,6 +27,8 @@ pub(super) enum Of {
     Node(fn(&NodeView<'_>) -> Option<Seen>),
     /// That of the NICs which play one rail.
     Nic(fn(&NodeView<'_>, &NicView<'_>) -> Option<Seen>),
+    /// That of the functions of such NICs, told by the PCIe tree alone: nodes of one kind have one.
+    Function(fn(&PcieTree, &PciAddress) -> Option<Seen>),
 }
 
 /// A property as one node has it; where it is unknown there is none.
@@ -66,7 +68,7 @@ pub(super) struct Odd<'n, 'a> {
     /// Its NIC, where the property is one's.
     pub nic: Option<&'n NicView<'a>>,
     /// What it has.
-    pub own: Seen,
+    pub own: Rc<Seen>,
     /// What the majority has.
     pub majority: Rc<Majority<'n, 'a>>,
 }
@@ -74,7 +76,7 @@ pub(super) struct Odd<'n, 'a> {
 /// What more than half have.
 pub(super) struct Majority<'n, 'a> {
     /// As the first of them has it.
-    pub seen: Seen,
+    pub seen: Rc<Seen>,
     /// Those that have it, by name.
     pub nodes: Vec<&'n NodeView<'a>>,
     /// Of how many, whose value is known.
@@ -84,29 +86,73 @@ pub(super) struct Majority<'n, 'a> {
 struct Known<'n, 'a> {
     node: &'n NodeView<'a>,
     nic: Option<&'n NicView<'a>>,
-    seen: Seen,
+    seen: Rc<Seen>,
+}
+
+/// What the functions of trees have, each looked at once.
+struct Functions<'a> {
+    see: fn(&PcieTree, &PciAddress) -> Option<Seen>,
+    known: HashMap<(TreeKey, &'a PciAddress), Option<Rc<Seen>>>,
+}
+
+/// Trees with one key are one: where their functions are in memory, and whether a hypervisor is below.
+type TreeKey = (*const PciFunction, Option<bool>);
+
+fn tree_key(tree: &PcieTree) -> TreeKey {
+    let virtual_machine = tree.virtual_machine.value().copied();
+    (Shared::as_ptr(&tree.functions), virtual_machine)
+}
+
+impl<'a> Functions<'a> {
+    fn new(see: fn(&PcieTree, &PciAddress) -> Option<Seen>) -> Self {
+        let known = HashMap::new();
+        Self { see, known }
+    }
+
+    fn seen(&mut self, node: &NodeView<'a>, nic: &NicView<'a>) -> Option<Rc<Seen>> {
+        let (tree, address) = (node.pcie()?, nic.pci()?);
+        let known = self.known.entry((tree_key(tree), address));
+        let see = || (self.see)(tree, address).map(Rc::new);
+        known.or_insert_with(see).clone()
+    }
 }
 
 /// Everything in which a node differs from more than half of those that have it. In the order of rails,
 /// then of `nodes`.
 pub(super) fn odd<'n, 'a>(property: &Property, nodes: &[&'n NodeView<'a>]) -> Vec<Odd<'n, 'a>> {
-    let mut groups: BTreeMap<(Option<Rail>, String), Vec<Known<'n, 'a>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<Rail>, BTreeMap<String, Vec<Known<'n, 'a>>>> = BTreeMap::new();
     let mut add = |rail, known: Known<'n, 'a>| {
-        let group = groups.entry((rail, known.seen.among.clone()));
-        group.or_default().push(known);
+        let groups = groups.entry(rail).or_default();
+        match groups.get_mut(known.seen.among.as_str()) {
+            Some(group) => group.push(known),
+            None => drop(groups.insert(known.seen.among.clone(), vec![known])),
+        }
+    };
+    let mut functions = match property.of {
+        Of::Function(see) => Some(Functions::new(see)),
+        Of::Node(_) | Of::Nic(_) => None,
     };
     for node in nodes.iter().copied() {
         match property.of {
             Of::Node(see) => {
-                if let Some(seen) = see(node) {
+                if let Some(seen) = see(node).map(Rc::new) {
                     let nic = None;
                     add(None, Known { node, nic, seen });
                 }
             }
             Of::Nic(see) => {
                 for nic in &node.nics {
-                    if let Some(seen) = see(node, nic) {
-                        let rail = nic.rail;
+                    let rail = nic.rail;
+                    if let Some(seen) = see(node, nic).map(Rc::new) {
+                        let nic = Some(nic);
+                        add(rail, Known { node, nic, seen });
+                    }
+                }
+            }
+            Of::Function(_) => {
+                for nic in &node.nics {
+                    let rail = nic.rail;
+                    if let Some(seen) = functions.as_mut().and_then(|f| f.seen(node, nic)) {
                         let nic = Some(nic);
                         add(rail, Known { node, nic, seen });
                     }
@@ -114,7 +160,8 @@ pub(super) fn odd<'n, 'a>(property: &Property, nodes: &[&'n NodeView<'a>]) -> Ve
             }
         }
     }
-    groups.into_values().flat_map(odd_of_group).collect()
+    let groups = groups.into_values().flat_map(BTreeMap::into_values);
+    groups.flat_map(odd_of_group).collect()
 }
 
 fn odd_of_group<'n, 'a>(group: Vec<Known<'n, 'a>>) -> Vec<Odd<'n, 'a>> {
@@ -140,7 +187,7 @@ fn majority<'n, 'a>(group: &[Known<'n, 'a>]) -> Option<Majority<'n, 'a>> {
     // Of two that differ, either may be the odd one: only from three on does anybody stand alone.
     let proves = 2 * most.len() > group.len();
     proves.then(|| Majority {
-        seen: most[0].seen.clone(),
+        seen: Rc::clone(&most[0].seen),
         nodes: most.iter().map(|known| known.node).collect(),
         of: group.len(),
     })

@@ -3,7 +3,8 @@
 use super::compare::{Of, Property, Seen};
 use crate::judge::{NicView, NodeView};
 use crate::model::{
-    AcsControl, DeviceControl, Fact, Gbps, Iommu, PciFunction, PciRole, PcieTree, Rule, Severity,
+    AcsControl, DeviceControl, Fact, Gbps, Iommu, PciAddress, PciFunction, PciRole, PcieTree, Rule,
+    Severity,
 };
 use crate::topology::{PathClass, path_class, pcie_limit};
 
@@ -26,7 +27,7 @@ pub(super) const PROPERTIES: &[Property] = &[
     Property {
         what: "model",
         severity: Severity::Note,
-        of: Of::Nic(model_of_nic),
+        of: Of::Function(model_of_nic),
         told_by: None,
         remedy: "If that is not meant, swap the card.",
     },
@@ -54,14 +55,14 @@ pub(super) const PROPERTIES: &[Property] = &[
     Property {
         what: "PCIe link",
         severity: Severity::Warning,
-        of: Of::Nic(pcie_link),
+        of: Of::Function(pcie_link),
         told_by: Some((Rule::PcieLink, Severity::Warning)),
         remedy: "Reseat the card and riser, or move it to the slot that its siblings have it in.",
     },
     Property {
         what: "way to the GPUs",
         severity: Severity::Warning,
-        of: Of::Nic(way_to_gpus),
+        of: Of::Function(way_to_gpus),
         told_by: Some((Rule::GpuNicPath, Severity::Fault)),
         remedy: "Move the card to the slot that its siblings have it in; compare linerate inspect on both.",
     },
@@ -75,7 +76,7 @@ pub(super) const PROPERTIES: &[Property] = &[
     Property {
         what: "IOMMU mode",
         severity: Severity::Warning,
-        of: Of::Nic(iommu),
+        of: Of::Function(iommu),
         told_by: Some((Rule::IommuTranslating, Severity::Warning)),
         remedy: "Give the node the kernel command line of its siblings (/proc/cmdline), iommu=pt on bare metal.",
     },
@@ -89,14 +90,14 @@ pub(super) const PROPERTIES: &[Property] = &[
     Property {
         what: "PCIe packet size",
         severity: Severity::Warning,
-        of: Of::Nic(packet_size),
+        of: Of::Function(packet_size),
         told_by: Some((Rule::PayloadSize, Severity::Warning)),
         remedy: "Compare the BIOS settings, and pci= on the kernel command lines.",
     },
     Property {
         what: "relaxed ordering",
         severity: Severity::Warning,
-        of: Of::Nic(relaxed_ordering),
+        of: Of::Function(relaxed_ordering),
         told_by: Some((Rule::RelaxedOrdering, Severity::Warning)),
         remedy: "Compare the BIOS settings, and the firmware settings of the cards (mlxconfig, PCI_WR_ORDERING).",
     },
@@ -159,8 +160,8 @@ fn gpus(node: &NodeView<'_>) -> Option<Seen> {
     tree.unread.is_empty().then_some(seen)?
 }
 
-fn model_of_nic(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
-    let function = function(node, nic)?;
+fn model_of_nic(tree: &PcieTree, nic: &PciAddress) -> Option<Seen> {
+    let function = tree.function(nic)?;
     let device = function.device.value()?;
     Seen::fact(&function.vendor, |vendor| {
         format!("{vendor:04x}:{device:04x}")
@@ -185,24 +186,21 @@ fn netdev_mtu(_: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
     Some(seen.among(rdma.map(u32::to_string).unwrap_or_default()))
 }
 
-fn pcie_link(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
-    let limit = pcie_limit(node.pcie()?, nic.pci()?).ok()?;
+fn pcie_link(tree: &PcieTree, nic: &PciAddress) -> Option<Seen> {
+    let limit = pcie_limit(tree, nic).ok()?;
     let state = limit.narrowest.current.ok()?;
     let end = limit.narrowest.below;
     (limit.unknown == 0).then(|| Seen {
         value: state.to_string(),
         from: format!("/sys/bus/pci/devices/{end}/current_link_{{speed,width}}"),
-        among: model(node, nic),
+        among: model_at(tree, nic),
     })
 }
 
 /// How many GPUs are how near, whatever the order in which they are numbered.
-fn way_to_gpus(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
-    let (tree, address) = (node.pcie()?, nic.pci()?);
+fn way_to_gpus(tree: &PcieTree, nic: &PciAddress) -> Option<Seen> {
     let gpus: Vec<_> = tree.gpus().collect();
-    let classes = gpus
-        .iter()
-        .map(|gpu| path_class(tree, &gpu.address, address));
+    let classes = gpus.iter().map(|gpu| path_class(tree, &gpu.address, nic));
     let classes: Vec<PathClass> = classes.collect::<Result<_, _>>().ok()?;
     let count = |class| classes.iter().filter(|other| **other == class).count();
     let parts = PathClass::ALL
@@ -215,7 +213,7 @@ fn way_to_gpus(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
     (!gpus.is_empty()).then(|| Seen {
         value: parts.collect::<Vec<_>>().join(", "),
         from: "/sys/bus/pci/devices, numa_node".to_owned(),
-        among: format!("{} {}", model(node, nic), models.join(" ")),
+        among: format!("{} {}", model_at(tree, nic), models.join(" ")),
     })
 }
 
@@ -225,14 +223,14 @@ fn numa_node(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
     node.pcie()?.gpus().next().is_none().then_some(seen)
 }
 
-fn iommu(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+fn iommu(tree: &PcieTree, nic: &PciAddress) -> Option<Seen> {
     let say = |iommu: &Iommu| match iommu {
         Iommu::Off => "off".to_owned(),
         Iommu::Identity => "pass-through".to_owned(),
         Iommu::Translates { kind } => format!("translating ({kind})"),
         Iommu::Other(kind) => kind.clone(),
     };
-    Seen::fact(function(node, nic)?.iommu.as_ref()?, say)
+    Seen::fact(tree.function(nic)?.iommu.as_ref()?, say)
 }
 
 /// Of all bridges above NICs and GPUs, where all are known.
@@ -257,22 +255,22 @@ fn acs(node: &NodeView<'_>) -> Option<Seen> {
     seen
 }
 
-fn packet_size(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+fn packet_size(tree: &PcieTree, nic: &PciAddress) -> Option<Seen> {
     let say = |control: &DeviceControl| {
         let (payload, asks) = (control.max_payload, control.max_read_request);
         format!("MaxPayload {payload}, MaxReadRequest {asks}")
     };
-    let seen = Seen::fact(&function(node, nic)?.control, say)?;
-    Some(seen.among(model(node, nic)))
+    let seen = Seen::fact(&tree.function(nic)?.control, say)?;
+    Some(seen.among(model_at(tree, nic)))
 }
 
-fn relaxed_ordering(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
+fn relaxed_ordering(tree: &PcieTree, nic: &PciAddress) -> Option<Seen> {
     let say = |control: &DeviceControl| match control.relaxed_ordering {
         true => "on".to_owned(),
         false => "off".to_owned(),
     };
-    let seen = Seen::fact(&function(node, nic)?.control, say)?;
-    Some(seen.among(model(node, nic)))
+    let seen = Seen::fact(&tree.function(nic)?.control, say)?;
+    Some(seen.among(model_at(tree, nic)))
 }
 
 fn memlock(node: &NodeView<'_>) -> Option<Seen> {
@@ -303,14 +301,15 @@ fn kernel(node: &NodeView<'_>) -> Option<Seen> {
     Seen::fact(&node.facts.kernel, Clone::clone)
 }
 
-fn function<'a>(node: &NodeView<'a>, nic: &NicView<'a>) -> Option<&'a PciFunction> {
-    let tree: &PcieTree = node.pcie()?;
-    tree.function(nic.pci()?)
-}
-
 /// Vendor and device of a NIC's function; empty where they are unknown.
 fn model(node: &NodeView<'_>, nic: &NicView<'_>) -> String {
-    function(node, nic).map(model_of).unwrap_or_default()
+    let at = node.pcie().zip(nic.pci());
+    at.map(|(tree, address)| model_at(tree, address))
+        .unwrap_or_default()
+}
+
+fn model_at(tree: &PcieTree, address: &PciAddress) -> String {
+    tree.function(address).map(model_of).unwrap_or_default()
 }
 
 fn model_of(function: &PciFunction) -> String {
