@@ -2,8 +2,8 @@
 
 use crate::model::{Completion, Gbps, Measurement, ProbeSpec};
 
-/// Below so many cores nothing can be divided by: /proc counts in ticks of 10 ms.
-const LEAST: f64 = 1e-6;
+/// Below so many cores, 0.1 ms in a second, nothing can be divided by.
+const LEAST: f64 = 1e-4;
 
 /// What sending took, by one probe.
 #[derive(Debug, Clone, Copy, PartialEq)]

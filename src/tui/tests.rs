@@ -216,7 +216,7 @@ fn pairs_that_outnumber_characters_are_drawn_in_blocks() {
 fn the_cursor_of_the_pairs_leads_to_history_and_findings() {
     let run = finished();
     let mut view = view(&run, (120, 40));
-    press(&mut view, &run, "s 2 ] j l l");
+    press(&mut view, &run, "s 2 ] j l h");
     let names = |view: &View| {
         let rows = run.grid().rows();
         (view.node.clone().unwrap().0, rows[view.to].name.0.clone())
@@ -246,7 +246,7 @@ fn pairs_are_probed_again_from_where_they_are_seen() {
         panic!("{effects:?}")
     };
     let ends = (&*pairs[0].from.node.0, &*pairs[0].to.node.0);
-    assert_eq!((pairs.len(), ends), (1, ("node01", "node02")));
+    assert_eq!((pairs.len(), ends), (1, ("node01", "node04")));
 }
 
 /// With a PCIe tree, GPUs, and what a hostile node may say of them.

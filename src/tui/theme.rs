@@ -101,9 +101,11 @@ impl Theme {
         ];
         const INDEXED: [u8; 10] = [53, 54, 60, 24, 30, 36, 72, 113, 148, 220];
         let tenths = tenths.min(9);
+        // Half of what is expected stands out as much as nothing does.
+        let low = ((9 - tenths) * 2).min(9);
         let step = match self.ground {
-            Ground::Dark => 9 - tenths,
-            Ground::Light => tenths,
+            Ground::Dark => low,
+            Ground::Light => 9 - low,
         };
         let (black, white) = (Color::Indexed(16), Color::Indexed(231));
         let text = if step < 5 { white } else { black };

@@ -148,7 +148,10 @@ fn act(view: &mut View, does: Do, run: &Run) -> Vec<Effect> {
         Do::Open => open(view, run),
         Do::Back => back(view),
         Do::Grid => go(view, Pane::Grid),
-        Do::Pairs => go(view, Pane::Pairs),
+        Do::Pairs => {
+            view.to = panes::pairs::worst_receiver(view, run).unwrap_or(view.to);
+            go(view, Pane::Pairs);
+        }
         Do::Node => go(view, Pane::Node),
         Do::Cpu => go(view, Pane::Cpu),
         Do::Findings => {

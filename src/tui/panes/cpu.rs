@@ -30,7 +30,7 @@ const COLUMNS: [(&str, usize); 8] = [
     ("softirq", 8),
     ("Gb/s/core", 10),
     ("cores/NIC", 10),
-    ("per 100G", 9),
+    ("/100G", 7),
 ];
 
 /// NICs on the screen at once.
@@ -41,8 +41,8 @@ pub(in crate::tui) fn list_lines(size: (u16, u16)) -> usize {
 /// Draws it.
 pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buffer) {
     let notes = [
-        " Of the thread that sends; a core is 100%. Softirq: of the whole host, all NICs together.",
-        " A thread that polls spends a core however little it sends: its numbers are bounds.",
+        " Of the thread that sends; softirq of its whole host, all NICs together.",
+        " A thread that polls spends a core in any case: its numbers are bounds.",
         " Receivers and TCP: not measured.",
     ];
     let dim = view.theme.style(Role::Dim);

@@ -28,8 +28,8 @@ const MOST_LINES: usize = 64;
 /// Deeper than PCIe trees are.
 const MOST_DEEP: usize = 32;
 
-/// Columns of the tree before its links.
-const TREE: usize = 46;
+/// Columns of the tree before its links: at least, and at most.
+const TREE: (usize, usize) = (46, 90);
 
 /// Lines of the selected node.
 pub(in crate::tui) fn line_count(view: &View, run: &Run) -> usize {
@@ -66,7 +66,7 @@ impl Page {
     }
 
     fn say_as(&mut self, label: &str, text: impl Display, style: Style) {
-        const LABEL: usize = 12;
+        const LABEL: usize = 13;
         let dim = self.theme.style(Role::Dim);
         let text = wrap(&text.to_string(), self.width.saturating_sub(LABEL + 2));
         for (n, line) in text.into_iter().enumerate() {
@@ -234,7 +234,8 @@ impl Branches<'_> {
             .names
             .get(&function.address)
             .map_or("bridge", String::as_str);
-        let room = TREE.saturating_sub(stem.chars().count());
+        let tree = (page.width / 2).clamp(TREE.0, TREE.1);
+        let room = tree.saturating_sub(stem.chars().count());
         let text = pad(&format!("{} {name}", function.address), room);
         let style = match function.role {
             PciRole::Bridge => dim,

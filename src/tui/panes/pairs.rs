@@ -49,7 +49,7 @@ impl Shape {
     pub(in crate::tui) fn of(view: &View) -> Self {
         let nodes = view.axis.len().max(1);
         let width = usize::from(view.size.0);
-        let name = view.name_width.clamp(4, MAX_NAME) + 2;
+        let name = view.name_width.clamp(4, MAX_NAME) + 3;
         let history = match width >= WITH_HISTORY {
             true => (width * 2 / 5).max(MIN_HISTORY),
             false => 0,
@@ -126,12 +126,12 @@ fn title(view: &View, run: &Run, rail: Rail, shape: &Shape) -> Line<'static> {
         _ => "tenths",
     };
     let mut text = format!(
-        " {rail} ({} of {rails}, [ ] change it), {memory}: {scale} of what is expected",
+        " {rail}, {} of {rails} ([ ]), {memory}: {scale} of expected",
         view.rail + 1
     );
     if shape.per != (1, 1) {
         let (down, across) = shape.per;
-        text.push_str(&format!("; a block is {down} x {across}, its worst pair"));
+        text.push_str(&format!(", worst of {down} x {across}"));
     }
     Line::styled(text, view.theme.style(Role::Title))
 }
@@ -146,7 +146,7 @@ fn memory(kind: MemoryKind) -> &'static str {
 /// The leaf groups above their receivers, where nodes are in that order, and the cursor's column.
 fn ruler(view: &View, run: &Run, shape: &Shape, area: Rect, buffer: &mut Buffer) {
     let dim = view.theme.style(Role::Dim);
-    let head = pad(" from \\ to", shape.name);
+    let head = pad("from\\to", shape.name);
     let mut spans = vec![Span::styled(head, dim)];
     if view.sort == Sort::Leaf {
         let rows = run.grid().rows();
@@ -208,7 +208,8 @@ fn senders(
     };
     let mut spans = vec![
         Span::styled(sign, view.theme.style(role)),
-        Span::styled(pad(name, shape.name - 2), style),
+        Span::raw(" "),
+        Span::styled(pad(name, shape.name - 3), style),
         Span::raw(" "),
     ];
     for (across, block) in blocks.iter().enumerate() {
@@ -273,6 +274,21 @@ fn under_cursor(view: &View) -> Vec<(usize, usize)> {
 
 /// Those of them that were planned, the worst first.
 pub(in crate::tui) fn worst(view: &View, run: &Run) -> Vec<(usize, usize)> {
+    worst_of(under_cursor(view).into_iter(), view, run)
+}
+
+/// The row of the receiver that the selected node sends to worst.
+pub(in crate::tui) fn worst_receiver(view: &View, run: &Run) -> Option<usize> {
+    let from = view.row_number()?;
+    let pairs = view.axis.iter().map(|to| (from, *to));
+    worst_of(pairs, view, run).first().map(|(_, to)| *to)
+}
+
+fn worst_of(
+    pairs: impl Iterator<Item = (usize, usize)>,
+    view: &View,
+    run: &Run,
+) -> Vec<(usize, usize)> {
     let Some(rail) = run.grid().rails().get(view.rail).copied() else {
         return Vec::new();
     };
@@ -283,7 +299,7 @@ pub(in crate::tui) fn worst(view: &View, run: &Run) -> Vec<(usize, usize)> {
         Some(best) => best.share(rail_best).unwrap_or(f64::INFINITY),
     };
     let known = |(from, to)| Some((rank(run.pairs().get(rail, from, to)?), (from, to)));
-    let mut pairs: Vec<_> = under_cursor(view).into_iter().filter_map(known).collect();
+    let mut pairs: Vec<_> = pairs.filter_map(known).collect();
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     pairs.into_iter().map(|(_, pair)| pair).collect()
 }
