@@ -1,5 +1,6 @@
 //! From the configuration to carriers: which way each node is reached.
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,11 +11,11 @@ use super::failure::Failure;
 use crate::cluster::Member;
 use crate::config::{CarrierConfig, Cluster, Operator};
 use crate::remote::{
-    Carrier, CommandCarrier, LocalCarrier, Secret, SshCarrier, SshOptions, Target,
+    Carrier, CommandCarrier, LocalCarrier, Secret, SshCarrier, SshOptions, Target, locked_keys,
 };
 
-/// The nodes of a cluster with the way to each. `asks` is the line that makes way where a passphrase
-/// is asked for; without one, none is.
+/// The nodes of a cluster with the way to each. `asks` is the line that makes way where a login needs a
+/// passphrase. Without one they are asked for here, since the terminal will be the dashboard's.
 pub(super) fn members(
     cluster: &Cluster,
     operator: &Operator,
@@ -67,7 +68,7 @@ fn ssh(
             .cloned()
             .collect(),
     };
-    Ok(SshOptions {
+    let mut options = SshOptions {
         identity_files,
         use_agent: cluster.ssh.agent,
         known_hosts: cluster.ssh.known_hosts.clone(),
@@ -75,9 +76,24 @@ fn ssh(
         connect_timeout: cluster.ssh.connect_timeout,
         login_timeout: cluster.ssh.connect_timeout,
         handshakes: cluster.ssh.concurrency,
-        passphrase: Arc::new(move |key: &Path| ask(asks.as_ref()?, key)),
         ..usual
-    })
+    };
+    options.passphrase = match asks {
+        Some(line) => Arc::new(move |key: &Path| ask(&line, key)),
+        None => {
+            let known = asked_before(&options);
+            Arc::new(move |key: &Path| known.get(key).cloned())
+        }
+    };
+    Ok(options)
+}
+
+/// Asks for the passphrase of every locked key file; a key that gets none is not used.
+fn asked_before(options: &SshOptions) -> HashMap<PathBuf, Secret> {
+    let nothing = ProgressBar::hidden();
+    let keys = locked_keys(options).into_iter();
+    let typed = keys.filter_map(|key| ask(&nothing, &key).map(|secret| (key, secret)));
+    typed.filter(|(_, secret)| !secret.is_empty()).collect()
 }
 
 /// Key files that the operator named must be there: a missing one would fail on every node.

@@ -47,6 +47,11 @@ impl Wires {
         let _ = self.news.send(News::Learned(Box::new(record)));
     }
 
+    /// Shows a reading where there is room: another comes soon, and nothing may wait for it.
+    pub(super) fn show_reading(&self, record: Record) {
+        let _ = self.news.try_send(News::Learned(Box::new(record)));
+    }
+
     /// Waits, unless it is to stop; whether the time passed.
     pub(super) fn wait(&self, time: Duration) -> bool {
         let until = Instant::now() + time;

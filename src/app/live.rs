@@ -10,7 +10,7 @@ use super::reports::{Reports, kept};
 use super::resume::{self, Begun};
 use super::{carriers, config, report, start, sweep};
 use crate::cli::{Color, DashboardArgs, DemoArgs, ReplayArgs};
-use crate::cluster::{CarrierFleet, Conductor, Fleet, Limits};
+use crate::cluster::{CarrierFleet, Conductor, Limits, Member};
 use crate::config::{Cluster, Scenario};
 use crate::judge::judge;
 use crate::ledger::Ledger;
@@ -21,6 +21,9 @@ use crate::simulated::SimulatedFleet;
 
 /// The longest pause of a recorded run that is waited for.
 const LONGEST_GAP_MS: u64 = 2000;
+
+/// How often nodes read their counters during a sweep.
+const SAMPLED_EVERY: Duration = Duration::from_secs(1);
 
 /// Sweeps a cluster on the dashboard; the verdict's exit code.
 pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
@@ -49,10 +52,16 @@ pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
         face: &arguments.face,
         color: asked.reports.color,
     };
+    // Passphrases are asked for while the terminal is still the shell's.
+    let members = match &begun.record {
+        Some(_) => carriers::members(&cluster, &config::operator(), None)?,
+        None => Vec::new(),
+    };
     let (run, ()) = dashboard::run(wanted, |wires| {
         before.into_iter().for_each(|record| wires.show(record));
+        let run = (begun.settings, begun.so_far);
         match begun.record {
-            Some(record) => conduct(&cluster, begun.settings, begun.so_far, record, wires),
+            Some(record) => conduct(&cluster, members, run, record, wires),
             None => Ok(()),
         }
     })?;
@@ -79,41 +88,34 @@ fn begin(arguments: &DashboardArgs, cluster: &Cluster) -> Result<(Vec<Record>, B
 
 fn conduct(
     cluster: &Cluster,
-    settings: RunSettings,
-    so_far: Ledger,
+    members: Vec<Member>,
+    (settings, so_far): (RunSettings, Ledger),
     mut record: Writer,
     wires: &Wires,
 ) -> Result<(), Failure> {
     let payload = start::payload(cluster)?;
-    // Nobody is asked for a passphrase across the dashboard.
-    let members = carriers::members(cluster, &config::operator(), None)?;
     start::raise_descriptor_limit();
     let fleet = CarrierFleet::start(members, &payload)
         .map_err(|error| Failure::work(format!("cannot start a thread for each node: {error}")))?;
+    let mut unrecorded = 0;
     let mut emit = |event: Event| -> Result<(), RecordError> {
-        wires.show(record.append(&event)?);
+        // A second's readings of every counter would be most of the record, and judge nothing.
+        match event {
+            Event::NodeSampled { .. } => wires.show_reading(now(&mut unrecorded, event)),
+            Event::NodeWatched { .. } => wires.show(now(&mut unrecorded, event)),
+            event => wires.show(record.append(&event)?),
+        }
         Ok(())
     };
     let mut next = || wires.commands.try_recv().ok();
-    lead(fleet, settings, so_far, wires, &mut emit, &mut next)?;
-    record
-        .sync()
-        .map_err(|error| Failure::work(Failure::chain(&error)))
-}
-
-fn lead<F: Fleet>(
-    fleet: F,
-    settings: RunSettings,
-    so_far: Ledger,
-    wires: &Wires,
-    emit: &mut dyn FnMut(Event) -> Result<(), RecordError>,
-    next: &mut dyn FnMut() -> Option<Command>,
-) -> Result<(), Failure> {
-    Conductor::new(fleet, settings, Limits::default(), &wires.stop, emit)
-        .obeying(next)
+    Conductor::new(fleet, settings, Limits::default(), &wires.stop, &mut emit)
+        .obeying(&mut next)
+        .sampling(SAMPLED_EVERY)
         .after(so_far)
         .run()
-        .map(drop)
+        .map_err(|error| Failure::work(Failure::chain(&error)))?;
+    record
+        .sync()
         .map_err(|error| Failure::work(Failure::chain(&error)))
 }
 
@@ -155,14 +157,10 @@ pub(super) fn simulate(
         // Simulated time does not wait while the run is paused: this does.
         let wait = Duration::from_millis(20);
         let mut next = || wires.commands.recv_timeout(wait).ok();
-        lead(
-            fleet,
-            settings,
-            Ledger::default(),
-            wires,
-            &mut emit,
-            &mut next,
-        )?;
+        Conductor::new(fleet, settings, Limits::default(), &wires.stop, &mut emit)
+            .obeying(&mut next)
+            .run()
+            .map_err(|error| Failure::work(Failure::chain(&error)))?;
         let synced = record.as_mut().map_or(Ok(()), Writer::sync);
         synced.map_err(|error| Failure::work(Failure::chain(&error)))
     })?;

@@ -23,7 +23,7 @@ use crate::survey::{Root, Sampler, queue_pairs};
 /// Watches until the count is reached, nothing is left to watch, or somebody stops it.
 pub(super) fn run(arguments: &WatchArgs) -> Result<u8, Failure> {
     let mut screen = Screen::new(arguments);
-    let source = Source::of(arguments)?;
+    let source = Source::of(arguments, Some(ProgressBar::hidden()))?;
     let stop = start::stop_on_signal()?;
     source.lead(arguments.interval, &stop, &mut screen)?;
     let nothing = !screen.saw && show::is_over(&screen.ledger);
@@ -42,7 +42,7 @@ pub(super) enum Source {
 
 impl Source {
     /// What is asked for; whatever has to be asked of the operator is asked here.
-    pub(super) fn of(arguments: &WatchArgs) -> Result<Self, Failure> {
+    pub(super) fn of(arguments: &WatchArgs, asks: Option<ProgressBar>) -> Result<Self, Failure> {
         let WatchArgs {
             config: file,
             nodes,
@@ -53,7 +53,6 @@ impl Source {
             return root(arguments.root.as_deref()).map(Self::Here);
         }
         let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
-        let asks = Some(ProgressBar::hidden());
         let members = carriers::members(&cluster, &config::operator(), asks)?;
         Ok(Self::Nodes(Box::new(cluster), members))
     }

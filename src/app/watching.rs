@@ -22,7 +22,7 @@ pub(super) fn is_wanted(arguments: &WatchArgs) -> bool {
 
 /// Watches until the operator leaves.
 pub(super) fn run(arguments: &WatchArgs) -> Result<u8, Failure> {
-    let source = Source::of(arguments)?;
+    let source = Source::of(arguments, None)?;
     let title = match &arguments.config {
         Some(file) => file.display().to_string(),
         None => "linerate watch".to_owned(),

@@ -1,10 +1,12 @@
 //! What an operator asks of a run while it runs, between two rounds.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use super::conductor::{Conductor, Step, TICK};
 use super::fleet::Fleet;
-use crate::model::{Command, NodeName, Pair, Purpose};
+use crate::model::{Command, Event, NodeName, Pair, Purpose};
+use crate::wire::{FromAgent, ToAgent};
 
 /// The next thing that is asked, if something is.
 type Next<'a> = &'a mut dyn FnMut() -> Option<Command>;
@@ -14,6 +16,8 @@ type Next<'a> = &'a mut dyn FnMut() -> Option<Command>;
 pub(super) struct Asked<'a> {
     next: Option<Next<'a>>,
     paused: bool,
+    /// How often agents read the counters of their nodes; unset where nobody looks at them.
+    sampling_ms: Option<u32>,
     excluded: HashSet<NodeName>,
 }
 
@@ -31,6 +35,30 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     pub fn obeying(mut self, next: &'a mut dyn FnMut() -> Option<Command>) -> Self {
         self.asked.next = Some(next);
         self
+    }
+
+    /// Has agents read their nodes' counters beside the probes, for somebody who looks on.
+    pub fn sampling(mut self, interval: Duration) -> Self {
+        self.asked.sampling_ms = u32::try_from(interval.as_millis()).ok();
+        self
+    }
+
+    /// A node is surveyed: from now on its counters may be read.
+    pub(super) fn sample(&mut self, node: usize) {
+        if let Some(interval_ms) = self.asked.sampling_ms {
+            self.fleet.send(node, &ToAgent::Watch { interval_ms });
+        }
+    }
+
+    /// What a reading is to whoever looks on; nothing where nobody does.
+    pub(super) fn reading(&self, node: &NodeName, said: FromAgent) -> Option<Event> {
+        self.asked.sampling_ms?;
+        let node = node.clone();
+        match said {
+            FromAgent::Watching { layout } => Some(Event::NodeWatched { node, layout }),
+            FromAgent::Sampled { sample } => Some(Event::NodeSampled { node, sample }),
+            _ => None,
+        }
     }
 
     /// Does what was asked, and waits while the run is paused.

@@ -60,6 +60,7 @@ impl<F: Fleet, E: std::error::Error + 'static> Conductor<'_, F, E> {
             (Stage::Greeted, FromNode::Said(FromAgent::Facts { facts })) => {
                 member.stage = Stage::Ready;
                 member.heard = now;
+                self.sample(node);
                 self.tell(Event::NodeSurveyed { node: name, facts })
             }
             (Stage::Starting, FromNode::Said(message))
@@ -76,9 +77,10 @@ impl<F: Fleet, E: std::error::Error + 'static> Conductor<'_, F, E> {
             }
             // A heartbeat says that the agent lives, not that it gets on: while a node is surveyed it
             // does not extend the deadline.
-            (Stage::Ready, FromNode::Said(_)) => {
+            (Stage::Ready, FromNode::Said(said)) => {
                 member.heard = now;
-                Ok(())
+                let reading = self.reading(&name, said);
+                reading.map_or(Ok(()), |reading| self.tell(reading))
             }
             _ => Ok(()),
         }

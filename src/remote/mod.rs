@@ -23,7 +23,7 @@ pub use error::{Failure, RemoteError};
 pub use local::LocalCarrier;
 pub use outbox::{Outbox, OutboxSender, SendError};
 pub use payload::Payload;
-pub use ssh::{Secret, SshCarrier, SshOptions};
+pub use ssh::{Secret, SshCarrier, SshOptions, locked_keys};
 
 /// One node to reach.
 #[derive(Clone, Debug, PartialEq, Eq)]

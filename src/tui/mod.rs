@@ -5,6 +5,8 @@
 //! keyboard, mouse, signals ─Msg──► update(&mut View, Msg, &Run) ──┴► draw(&View, &Run)
 //! ```
 //!
+//! Samples of counters go past the ledger to what NICs carry now (`live`).
+//!
 //! State changes only in [`update`] and in [`Run`]; drawing reads. A thread of its own judges, so that
 //! nothing waits for it.
 
@@ -30,6 +32,8 @@ mod tests;
 mod theme;
 mod update;
 mod view;
+#[cfg(test)]
+mod watch_tests;
 
 pub use draw::draw;
 pub use face::{Face, Left, show};

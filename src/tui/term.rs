@@ -130,3 +130,60 @@ fn restore_on_panic() {
         }));
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+    use super::*;
+
+    /// What the test below runs on a terminal of its own.
+    #[test]
+    #[ignore = "takes the terminal and panics: another test runs it on a terminal of its own"]
+    fn takes_the_terminal_and_panics() {
+        let mut screen = Screen::take().unwrap();
+        screen.draw(|_| {}).unwrap();
+        std::thread::spawn(|| panic!("what the panic says"))
+            .join()
+            .unwrap_err();
+        assert!(screen.draw(|_| {}).is_err(), "it draws over what was said");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_speaks() {
+        let size = PtySize {
+            rows: 24,
+            cols: 80,
+            ..PtySize::default()
+        };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+        let name = "tui::term::tests::takes_the_terminal_and_panics";
+        command.args(["--exact", name, "--ignored", "--nocapture"]);
+        command.env("TERM", "xterm-256color");
+        let mut child = pair.slave.spawn_command(command).unwrap();
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let heard = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            // A terminal that nobody holds any more ends with an error.
+            let _ = reader.read_to_end(&mut said);
+            String::from_utf8_lossy(&said).into_owned()
+        });
+        assert!(child.wait().unwrap().success());
+        let flags = format!("{:?}", pair.master.get_termios().unwrap().local_flags);
+        drop(pair);
+        let said = heard.join().unwrap();
+        let at = |text: &str| {
+            said.find(text)
+                .unwrap_or_else(|| panic!("no {text:?}: {said}"))
+        };
+        assert!(at("\x1b[?1049h") < at("\x1b[?1049l"));
+        assert!(at("\x1b[?1049l") < at("what the panic says"));
+        assert!(
+            flags.contains("ICANON") && flags.contains("ECHO"),
+            "{flags}"
+        );
+    }
+}

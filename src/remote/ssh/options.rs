@@ -18,6 +18,11 @@ impl Secret {
     }
 
     /// The text, for the one place that needs it.
+    /// Whether it is none.
+    pub fn is_empty(&self) -> bool {
+        self.reveal().is_empty()
+    }
+
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }

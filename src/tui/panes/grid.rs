@@ -211,11 +211,13 @@ fn head(view: &View, run: &Run, at: &Columns) -> Line<'static> {
     Line::styled(text, style)
 }
 
+/// The heading of what a NIC carries, such as `r3 tx   rx`; a watch knows no rails, but numbers.
 fn carried(rail: Rail, run: &Run, form: Form) -> String {
-    let what = if run.is_watch() { "NIC" } else { "rail" };
+    let sign = if run.is_watch() { "" } else { "r" };
+    let name = format!("{sign}{}", rail.0);
     match form {
-        Form::Narrow => format!(" {what} {}", rail.0),
-        _ => format!(" {:>2}  tx   rx", rail.0),
+        Form::Narrow => format!("  {name:>4}"),
+        _ => format!("{name:>3} tx   rx"),
     }
 }
 
