@@ -125,6 +125,7 @@ fn looks(terminal: &Terminal) -> (bool, bool) {
     let parser = terminal.screen.lock().unwrap();
     let screen = parser.screen();
     let (lines, columns) = screen.size();
+    let (lines, columns) = (lines.get(), columns.get());
     let cells = (0..lines).flat_map(|line| (0..columns).map(move |column| (line, column)));
     let cells: Vec<_> = cells
         .filter_map(|(line, column)| screen.cell(line, column))

@@ -14,6 +14,7 @@ const TEXT: &str = "#d5d9e0";
 /// One screen as the contents of a group.
 pub fn frame(screen: &Screen) -> String {
     let (lines, columns) = screen.size();
+    let (lines, columns) = (lines.get(), columns.get());
     let mut out = String::new();
     for line in 0..lines {
         let mut column = 0;
