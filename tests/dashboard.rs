@@ -263,7 +263,7 @@ fn a_watch_shows_what_a_nic_carries_and_a_table_where_one_is_asked_for() {
 fn the_picture_of_the_readme() {
     let arguments = ["demo", "--tui", "--nodes", "16"];
     let looks = [("COLORTERM", "truecolor")];
-    let mut terminal = Terminal::start_as(Path::new("."), &arguments, (120, 30), &looks);
+    let mut terminal = Terminal::start_as(Path::new("."), &arguments, (120, 26), &looks);
     let mut frames = Vec::new();
     let mut take = |terminal: &Terminal, seconds| {
         let parser = terminal.screen.lock().unwrap();
@@ -277,14 +277,14 @@ fn the_picture_of_the_readme() {
     terminal.shows(" over ");
     std::thread::sleep(Duration::from_secs(2));
     take(&terminal, 3.0);
-    for (keys, seconds) in [("5", 3.0), ("\r", 5.0), ("6", 3.0)] {
+    for (keys, seconds) in [("5jj", 4.0), ("\r", 4.0), ("6", 3.0)] {
         terminal.press(keys);
         std::thread::sleep(Duration::from_secs(1));
         take(&terminal, seconds);
     }
     terminal.press("q");
     assert_eq!(terminal.exit_code(), 1);
-    let picture = svg::picture(&frames, (120, 30));
+    let picture = svg::picture(&frames, (120, 26));
     std::fs::create_dir_all("assets").unwrap();
     std::fs::write("assets/dashboard.svg", picture).unwrap();
 }

@@ -112,8 +112,8 @@ pub fn picture(frames: &[(String, f64)], (columns, lines): (u16, u16)) -> String
     for (number, (frame, seconds)) in frames.iter().enumerate() {
         let (from, to) = (begun / whole, (begun + seconds) / whole);
         begun += seconds;
-        // What plays no animation shows the last but two: the findings.
-        let still = number + 3 == frames.len();
+        // What plays no animation shows the fourth: the grid when all is measured.
+        let still = number == 3;
         let opacity = if still { 1 } else { 0 };
         let (values, times) = match number {
             0 => ("1;0".to_owned(), format!("0;{to:.4}")),

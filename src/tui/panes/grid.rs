@@ -234,8 +234,12 @@ fn node(view: &View, run: &Run, row: &Row, selected: bool, at: &Columns) -> Line
     } else {
         Style::new()
     };
+    let (sign, role) = match run.is_watch() && !row.lost {
+        true => traffic::sign(view, run.live().lanes(&row.name)),
+        false => (row.mark.sign(theme), row.mark.role()),
+    };
     let mut spans = vec![
-        Span::styled(row.mark.sign(theme), theme.style(row.mark.role())),
+        Span::styled(sign, theme.style(role)),
         Span::raw(" "),
         Span::styled(pad(&row.name.0, at.name - 2), name_style),
     ];

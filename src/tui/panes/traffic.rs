@@ -10,6 +10,7 @@ use crate::tui::clean::{columns, fit, pad, short};
 use crate::tui::draw::put;
 use crate::tui::grid::Cell;
 use crate::tui::live::{COUNTED, Counted, Lane};
+use crate::tui::marks::Mark;
 use crate::tui::run::Run;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::view::View;
@@ -34,6 +35,16 @@ pub(in crate::tui) fn detail_lines(run: &Run, body: usize) -> usize {
 pub(in crate::tui) fn lane<'a>(cell: &Cell, run: &'a Run) -> Option<&'a Lane> {
     let nic = cell.nic.as_ref()?;
     run.live().lane(&nic.node, &nic.device, nic.port)
+}
+
+/// What is to be said of a node that is only watched: whether it loses something, or is silent.
+pub(in crate::tui) fn sign(view: &View, lanes: &[Lane]) -> (&'static str, Role) {
+    let mut fresh = lanes.iter().filter(|lane| lane.is_fresh(view.now_ms));
+    match (fresh.clone().next(), fresh.any(Lane::is_hurt)) {
+        (None, _) => (Mark::NotRun.sign(&view.theme), Role::Dim),
+        (_, true) => (Mark::Warned.sign(&view.theme), Role::Doubt),
+        _ => (" ", Role::Dim),
+    }
 }
 
 /// The text of a cell in so many columns: sent, received, and how it went where there is room.
