@@ -5,13 +5,13 @@ use std::collections::HashMap;
 
 use super::cost::Cost;
 use super::marks::Mark;
-use crate::judge::{GpuWay, Judgement, expected, gpu_pairs};
+use super::states::{gpudirect, narrowest};
+use crate::judge::{Judgement, expected};
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
     Direction, Event, Finding, Gbps, NicId, NodeFacts, NodeName, Outcome, PlannedPair, PortLayout,
     ProbeId, Rail, RailNic, Rule, SampleLayout, Severity, Subject,
 };
-use crate::topology::links_on_path;
 
 /// More rails than any rule makes.
 const MAX_RAILS: usize = 256;
@@ -463,51 +463,4 @@ fn cost(probe: &Probe, outcome: &Outcome, ledger: &Ledger) -> Option<Cost> {
     };
     let usual = ledger.settings().map(|settings| &settings.probe);
     Cost::of(measurement, probe.planned.spec.as_ref().or(usual)?)
-}
-
-/// In a word; nothing where no GPU is meant for it.
-fn gpudirect(facts: &NodeFacts) -> &'static str {
-    let mut worst = "";
-    for pair in gpu_pairs(facts) {
-        let word = match pair.way {
-            Ok(GpuWay::None { .. }) => return "off",
-            Ok(GpuWay::Peermem(_)) => "peermem",
-            Ok(GpuWay::Dmabuf) => "dma-buf",
-            Err(_) => "?",
-        };
-        if worst.is_empty() || word == "?" {
-            worst = word;
-        }
-    }
-    worst
-}
-
-/// The link above a NIC that is the most below what it is capable of; else the narrowest.
-fn narrowest(facts: &NodeFacts) -> String {
-    const MOST_FUNCTIONS: usize = 2048;
-    const MOST_NICS: usize = 64;
-    let Some(tree) = facts.pcie.value() else {
-        return String::new();
-    };
-    let devices = facts.rdma.value().map_or(&[][..], Vec::as_slice);
-    if tree.functions.len() > MOST_FUNCTIONS {
-        return "?".to_owned();
-    }
-    let addresses = devices.iter().take(MOST_NICS).filter_map(|d| d.pci.value());
-    let links = addresses.flat_map(|address| links_on_path(tree, address));
-    let known = links.filter_map(|link| {
-        let now = link.current.clone().ok()?;
-        Some((!link.is_degraded(), now.speed, now.width, link.capable()))
-    });
-    let worst = known.min_by_key(|(well, speed, width, _)| (*well, *speed, *width));
-    match worst {
-        None => "?".to_owned(),
-        Some((false, speed, width, Some(can))) if can.speed == speed => {
-            format!("{speed} x{width} of x{}", can.width)
-        }
-        Some((false, speed, width, Some(can))) => {
-            format!("{speed} x{width} of {} x{}", can.speed, can.width)
-        }
-        Some((_, speed, width, _)) => format!("{speed} x{width}"),
-    }
 }

@@ -26,6 +26,7 @@ mod msg;
 mod pairs;
 mod panes;
 mod run;
+mod states;
 mod term;
 #[cfg(test)]
 mod tests;
