@@ -22,6 +22,9 @@ use crate::simulated::SimulatedFleet;
 /// The longest pause of a recorded run that is waited for.
 const LONGEST_GAP_MS: u64 = 2000;
 
+/// How long a simulated run that is paused waits before it looks whether to end.
+const PAUSED_FOR: Duration = Duration::from_millis(200);
+
 /// How often nodes read their counters during a sweep.
 const SAMPLED_EVERY: Duration = Duration::from_secs(1);
 
@@ -155,8 +158,19 @@ pub(super) fn simulate(
             Ok(())
         };
         // Simulated time does not wait while the run is paused: this does.
-        let wait = Duration::from_millis(20);
-        let mut next = || wires.commands.recv_timeout(wait).ok();
+        let mut paused = false;
+        let mut next = || {
+            let asked = match paused {
+                true => wires.commands.recv_timeout(PAUSED_FOR).ok(),
+                false => wires.commands.try_recv().ok(),
+            };
+            match asked {
+                Some(Command::Pause) => paused = true,
+                Some(Command::GoOn) => paused = false,
+                _ => {}
+            }
+            asked
+        };
         Conductor::new(fleet, settings, Limits::default(), &wires.stop, &mut emit)
             .obeying(&mut next)
             .run()
