@@ -6,6 +6,8 @@
 #[allow(dead_code, reason = "shared by several test programs")]
 #[path = "support/client.rs"]
 mod client;
+#[path = "support/closed_port.rs"]
+mod closed_port;
 #[allow(dead_code, reason = "shared by several test programs")]
 #[path = "support/sshd.rs"]
 mod sshd;
@@ -19,6 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use client::{Session, Told, redact, script, target};
+use closed_port::ClosedPort;
 use linerate::remote::{Ended, RemoteError, Secret, SshCarrier, SshOptions, Stage, Target};
 use sshd::{Setup, Sshd, keygen, read};
 
@@ -387,11 +390,8 @@ fn compare(sshd: &Sshd, what: &str, text: &str) {
 
 #[test]
 fn a_port_where_nothing_listens() {
-    let address = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let (text, _) = message_at(address, Duration::from_secs(5));
+    let closed = ClosedPort::take();
+    let (text, _) = message_at(closed.address, Duration::from_secs(5));
     assert_eq!(
         text,
         "node07: ADDR refused the connection: nothing listens there. Check that sshd runs on the node and that the port is right"

@@ -8,6 +8,8 @@
 
 mod bandwidth;
 mod bench;
+#[path = "../support/closed_port.rs"]
+mod closed_port;
 mod disturbed;
 mod endings;
 mod faults;

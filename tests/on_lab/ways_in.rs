@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 use crate::bench::{Bench, set};
+use crate::closed_port::ClosedPort;
 
 const GOOD: [&str; 2] = ["node01", "node02"];
 
@@ -37,9 +38,8 @@ pub fn nodes_that_do_not_let_linerate_in(bench: &mut Bench) {
     let wrong_user = bench.node("node03").plan.port;
     let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let silent_port = silent.local_addr().expect("an address").port();
-    let refused = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let refused_port = refused.local_addr().expect("an address").port();
-    drop(refused);
+    let refused = ClosedPort::take();
+    let refused_port = refused.address.port();
     let known_hosts = known_hosts(bench, unknown, changed, revoked);
     let config = bench.config(|table| {
         add(table, "unknown", unknown, "operator");
