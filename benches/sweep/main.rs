@@ -5,6 +5,7 @@
 //! line has as many runs, each with a seed of its own, as fit in its share of two minutes. Nodes are
 //! simulated: 8 rails, 32 nodes below a leaf switch, 1 % noise, 0.5 % outliers, 0.5 % of the nodes silent
 //! in each round. Rounds to name (to cause): until every slow direction of a NIC is named (its cause is).
+//! A second table has the faults that are not a NIC's slowness, and what is said of them.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,6 +14,7 @@
 
 mod cost;
 mod fixed;
+mod other;
 mod truth;
 
 use std::collections::BTreeSet;
@@ -38,6 +40,9 @@ const BUDGET: Duration = Duration::from_secs(120);
 
 /// All pairs of more nodes are not played.
 const MOST_ALL_PAIRS: u16 = 128;
+
+/// Faults that are not slowness of a NIC are told, or not, in no other way where there are more nodes.
+const MOST_OTHERS: u16 = 128;
 
 /// Kinds of slowness, each told apart from the others by its cause.
 const SLOW: [FaultKind; 9] = [
@@ -386,6 +391,10 @@ fn main() {
             play(case, arguments.runs, budget / cases.len() as u32);
         }
         println!();
+        for nodes in sizes.iter().filter(|nodes| **nodes <= MOST_OTHERS) {
+            other::table(*nodes, budget / 4);
+            println!();
+        }
     }
     let sizes = match (arguments.nodes, arguments.quick) {
         (Some(nodes), _) => vec![nodes],

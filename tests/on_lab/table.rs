@@ -83,14 +83,13 @@ pub fn print() {
     if table.lines.iter().all(|line| line.runs < 2) {
         return;
     }
-    println!(
-        "{:<44} {:>4} {:>5}  what went wrong",
-        "case", "runs", "right"
-    );
+    let names = table.lines.iter().map(|line| line.case.len());
+    let wide = names.max().unwrap_or(0);
+    println!("{:<wide$} runs right  what went wrong", "case");
     for line in &table.lines {
-        println!("{:<44} {:>4} {:>5}", line.case, line.runs, line.right);
+        println!("{:<wide$} {:>4} {:>5}", line.case, line.runs, line.right);
         for (wrong, times) in &line.wrong {
-            println!("{:>57} x {wrong}", times);
+            println!("{times:>0$} x {wrong}", wide + 13);
         }
     }
 }
