@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::judge::{Standings, setup, standings, standings_of_nics, strays};
-use crate::ledger::{Ledger, NodeState};
+use crate::ledger::{Came, Ledger, Node, NodeState};
 use crate::model::{
-    NicId, NodeFacts, NodeName, NodeStanding, Outcome, Pair, Pattern, Port, Rail, RailNic, Role,
-    Route, RunSettings, SweepSettings, is_left_alone,
+    NicId, NodeFacts, NodeName, NodeStanding, Outcome, Pair, Pattern, Port, Rail, RailNic,
+    RailStanding, RdmaDevice, Role, Route, RunSettings, SweepSettings, is_left_alone,
 };
 use crate::plan::{
     FabricSetup, Meeting, NoRoute, PlannedRound, Player, Probes, Schedule, cabling_round,
     carries_traffic, fabric_round, group_numbers, in_use, leaves, measures_fabric, named_rounds,
-    next_round, resolve_rails, route,
+    next_round, resolve_rails, route, work_on,
 };
 
 /// Rounds to play, and pairs that belong to none.
@@ -169,22 +169,14 @@ pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
         nodes.retain(|node| named.contains(&node.node));
     }
     let groups = group_numbers(&settings.sweep.groups);
-    let player = |node: &NodeStanding| {
-        let state = ledger.get_node(&node.node).map(|node| &node.state);
-        (
-            groups.get(&node.node).copied().unwrap_or(groups.len()),
-            matches!(state, Some(NodeState::Connected { .. })),
-        )
-    };
+    let known = look_up(ledger, &nodes);
     let players: Vec<Player<'_>> = nodes
         .iter()
-        .map(|node| {
-            let (group, is_there) = player(node);
-            Player {
-                node,
-                group,
-                is_there,
-            }
+        .zip(known)
+        .map(|(node, known)| Player {
+            node,
+            group: groups.get(&node.node).copied().unwrap_or(groups.len()),
+            is_there: known.is_some_and(|node| matches!(node.state, NodeState::Connected { .. })),
         })
         .collect();
     let can = |from: &NicId, to: &NicId| {
@@ -215,21 +207,33 @@ pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
 fn retain_usable(ledger: &Ledger, nodes: &mut [NodeStanding]) {
     let force = ledger.settings().is_some_and(|settings| settings.force);
     let declined = declined(ledger);
-    for node in nodes {
-        let facts = ledger.get_node(&node.node);
-        let facts = facts.and_then(|node| node.facts.as_ref());
-        let is_usable = |nic: &NicId| {
-            let Some((facts, port)) = facts.and_then(|facts| Some((facts, port_of(facts, nic)?)))
-            else {
+    let known = look_up(ledger, nodes);
+    for (node, known) in nodes.iter_mut().zip(known) {
+        let facts = known.and_then(|node| node.facts.as_ref());
+        let is_usable = |nic: &RailStanding| {
+            let device = facts.and_then(|facts| facts.device(&nic.nic, nic.rail));
+            let port = device.and_then(|device| port_on(device, &nic.nic));
+            let Some((device, port)) = device.zip(port) else {
                 return false;
             };
             let is_down = matches!(carries_traffic(port), Err(NoRoute::PortNotActive { .. }));
-            let is_left_alone =
-                || !force && (declined.contains_key(nic) || in_use(facts, nic).is_some());
-            !is_down && !is_left_alone()
+            let has_work =
+                || declined.contains_key(&nic.nic) || work_on(device, Some(port)).is_some();
+            !is_down && (force || !has_work())
         };
-        node.nics.retain(|nic| is_usable(&nic.nic));
+        node.nics.retain(is_usable);
     }
+}
+
+/// What the ledger has of nodes that are in the order of their names, as its own are.
+fn look_up<'a>(ledger: &'a Ledger, nodes: &[NodeStanding]) -> Vec<Option<&'a Node>> {
+    let mut all = ledger.nodes().peekable();
+    let find = |standing: &NodeStanding| {
+        while all.next_if(|(name, _)| **name < standing.node).is_some() {}
+        let found = all.peek().filter(|(name, _)| **name == standing.node);
+        found.map(|(_, node)| *node)
+    };
+    nodes.iter().map(find).collect()
 }
 
 /// The ports of a run's NICs, and why some are left alone.
@@ -275,7 +279,9 @@ impl<'a> Usable<'a> {
 /// NICs that a job began to use after the survey, with what their nodes said of it.
 fn declined(ledger: &Ledger) -> HashMap<&NicId, &str> {
     let mut declined = HashMap::new();
-    for probe in ledger.probes() {
+    let not_run = ledger.in_brief();
+    let not_run = not_run.filter(|(brief, _)| brief.came == Came::NotRun);
+    for (_, probe) in not_run {
         if let Some(Outcome::NotRun { why }) = &probe.outcome {
             let Pair { from, to, .. } = &probe.planned.pair;
             let nics = [from, to].into_iter();
@@ -290,9 +296,10 @@ fn declined(ledger: &Ledger) -> HashMap<&NicId, &str> {
 
 /// The pairs that were tried in the pattern.
 fn tried(ledger: &Ledger) -> HashSet<Pair> {
-    let tried = ledger.probes().filter(|probe| probe.was_tried());
-    let of_pattern = tried.filter(|probe| probe.planned.purpose.is_pattern());
-    of_pattern.map(|probe| probe.planned.pair.clone()).collect()
+    let tried = ledger.in_brief().filter(|(brief, _)| brief.was_tried());
+    let of_pattern = tried.filter(|(brief, _)| brief.purpose.is_pattern());
+    let pairs = of_pattern.map(|(_, probe)| probe.planned.pair.clone());
+    pairs.collect()
 }
 
 /// The addresses that a pair uses, or why there are none.
@@ -310,6 +317,10 @@ fn port<'a>(ledger: &'a Ledger, nic: &NicId) -> Option<&'a Port> {
 fn port_of<'a>(facts: &'a NodeFacts, nic: &NicId) -> Option<&'a Port> {
     let mut devices = facts.rdma.value()?.iter();
     let device = devices.find(|device| device.name == nic.device.as_str())?;
+    port_on(device, nic)
+}
+
+fn port_on<'a>(device: &'a RdmaDevice, nic: &NicId) -> Option<&'a Port> {
     device.ports.iter().find(|port| port.number == nic.port)
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::ledger::{Ledger, Probe};
+use crate::ledger::{Brief, Ledger, Probe};
 use crate::model::{NicId, NodeName, Purpose, Rail, RunSettings, Stray};
 use crate::plan::group_numbers;
 
@@ -104,14 +104,11 @@ fn nearest<'a>(ledger: &'a Ledger, settings: &'a RunSettings) -> AllNearest<'a> 
     first.resize_with(ledger.numbered(), || None);
     let mut others: BTreeMap<(Rail, usize), Nearest<'a>> = BTreeMap::new();
     let mut neighbours = Neighbours::new(ledger, settings);
-    for probe in ledger.probes() {
-        let usual = matches!(probe.planned.purpose, Purpose::Pattern | Purpose::Confirm);
-        let Some(ns) = shortest(probe).filter(|_| usual) else {
+    let usual = |brief: &Brief| matches!(brief.purpose, Purpose::Pattern | Purpose::Confirm);
+    for (_, probe) in ledger.in_brief().filter(|(brief, _)| usual(brief)) {
+        let Some(ns) = shortest(probe).filter(|_| neighbours.are(probe)) else {
             continue;
         };
-        if !neighbours.are(probe) {
-            continue;
-        }
         let pair = &probe.planned.pair;
         let rail = pair.rail;
         for (number, nic) in probe.ends.into_iter().zip([&pair.from, &pair.to]) {
@@ -231,11 +228,9 @@ fn look_for<'a>(ledger: &'a Ledger, found: &mut [Far<'a>]) {
     let places: HashMap<NicId, usize> = places
         .map(|(at, far)| (far.stray.nic.clone(), at))
         .collect();
-    for probe in ledger.probes() {
+    let crossed = |brief: &Brief| brief.purpose == Purpose::Cabling && brief.has_ended();
+    for (_, probe) in ledger.in_brief().filter(|(brief, _)| crossed(brief)) {
         let pair = &probe.planned.pair;
-        if probe.planned.purpose != Purpose::Cabling || probe.outcome.is_none() {
-            continue;
-        }
         let Some(far) = places.get(&pair.from).and_then(|at| found.get_mut(*at)) else {
             continue;
         };

@@ -2,10 +2,10 @@
 //! names would be most of the work.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::ptr;
 
 use super::expected::line_rate_on;
-use crate::ledger::{Ledger, Probe};
+use crate::ledger::{Brief, Ledger};
 use crate::model::{Fact, Gbps, LinkLayer, NicId, NodeFacts, NodeName, Rail};
 
 /// A NIC that was probed, or plays a rail.
@@ -35,10 +35,37 @@ pub struct Cast<'a> {
     pub parts: Vec<Part<'a>>,
     /// By the ledger's number of a NIC.
     planned: Vec<Option<usize>>,
-    /// Those that the ledger has no number of.
-    others: HashMap<&'a NicId, usize>,
-    nodes: HashMap<&'a NodeName, (usize, Option<&'a NodeFacts>)>,
+    nodes: Nodes<'a>,
     ledger: Option<&'a Ledger>,
+}
+
+/// The nodes of NICs, numbered in the order in which they come up.
+#[derive(Debug, Default)]
+struct Nodes<'a> {
+    all: Vec<(&'a NodeName, Option<&'a NodeFacts>)>,
+    numbers: HashMap<&'a NodeName, usize>,
+    /// Rails have their nodes in one order: mostly the next is asked for.
+    next: usize,
+}
+
+impl<'a> Nodes<'a> {
+    fn number(&mut self, ledger: &'a Ledger, name: &'a NodeName) -> usize {
+        let is_next = self
+            .all
+            .get(self.next)
+            .is_some_and(|(next, _)| *next == name);
+        let number = match is_next {
+            true => self.next,
+            false => *self.numbers.entry(name).or_insert_with(|| {
+                let node = ledger.get_node(name);
+                self.all
+                    .push((name, node.and_then(|node| node.facts.as_ref())));
+                self.all.len() - 1
+            }),
+        };
+        self.next = number + 1;
+        number
+    }
 }
 
 impl<'a> Cast<'a> {
@@ -49,19 +76,15 @@ impl<'a> Cast<'a> {
             planned: vec![None; ledger.numbered()],
             ..Self::default()
         };
-        for (rail, _, nic) in ledger.rail_nics() {
-            let Some(nic) = nic.value() else { continue };
-            match ledger.number(nic) {
-                Some(number) => cast.add_planned(ledger, number, nic, rail),
-                None => cast.add_other(ledger, nic, rail),
-            }
+        for (rail, nic, number) in ledger.players() {
+            cast.add(ledger, number, nic, rail);
         }
         // Those that do not play a rail any more; mostly there is none.
         let any_more = cast.planned.iter().any(Option::is_none);
         for probe in ledger.probes().filter(|_| any_more) {
             let pair = &probe.planned.pair;
             for (number, nic) in probe.ends.into_iter().zip([&pair.from, &pair.to]) {
-                cast.add_planned(ledger, number, nic, pair.rail);
+                cast.add(ledger, number, nic, pair.rail);
             }
         }
         cast.ask();
@@ -70,32 +93,26 @@ impl<'a> Cast<'a> {
     }
 
     fn number_lines(&mut self) {
-        let mut numbers: HashMap<(Option<u64>, &str), usize> = HashMap::new();
-        let lines = self.parts.iter().map(|part| match &part.line {
-            Fact::Known { value, from } => (Some(value.0.to_bits()), from.as_str()),
-            Fact::Unknown { why } => (None, why.as_str()),
-        });
-        let mut number = |line| {
+        type Line<'l> = (Option<u64>, &'l str);
+        let mut numbers: HashMap<Line<'_>, usize> = HashMap::new();
+        let mut last: Option<(Line<'_>, usize)> = None;
+        let mut of_parts = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            let line = match &part.line {
+                Fact::Known { value, from } => (Some(value.0.to_bits()), from.as_str()),
+                Fact::Unknown { why } => (None, why.as_str()),
+            };
             let next = numbers.len();
-            *numbers.entry(line).or_insert(next)
-        };
-        let numbers: Vec<usize> = lines.map(&mut number).collect();
-        for (part, number) in self.parts.iter_mut().zip(numbers) {
+            let number = match last {
+                // Most are as the one before, down to the place of the text.
+                Some((before, number)) if before.0 == line.0 && ptr::eq(before.1, line.1) => number,
+                _ => *numbers.entry(line).or_insert(next),
+            };
+            last = Some((line, number));
+            of_parts.push(number);
+        }
+        for (part, number) in self.parts.iter_mut().zip(of_parts) {
             part.line_number = number;
-        }
-    }
-
-    fn add_planned(&mut self, ledger: &'a Ledger, number: usize, nic: &'a NicId, rail: Rail) {
-        if self.planned[number].is_none() {
-            self.planned[number] = Some(self.parts.len());
-            self.add(ledger, nic, rail);
-        }
-    }
-
-    fn add_other(&mut self, ledger: &'a Ledger, nic: &'a NicId, rail: Rail) {
-        if let Entry::Vacant(vacant) = self.others.entry(nic) {
-            vacant.insert(self.parts.len());
-            self.add(ledger, nic, rail);
         }
     }
 
@@ -132,18 +149,15 @@ impl<'a> Cast<'a> {
         }
     }
 
-    fn add(&mut self, ledger: &'a Ledger, nic: &'a NicId, rail: Rail) {
-        let next = self.nodes.len();
-        let node = self.nodes.entry(&nic.node);
-        let new = || {
-            (
-                next,
-                ledger.get_node(&nic.node).and_then(|n| n.facts.as_ref()),
-            )
-        };
-        let (node, facts) = *node.or_insert_with(new);
-        let devices = facts.and_then(|facts| facts.rdma.value());
-        let device = devices.and_then(|all| all.iter().find(|d| d.name == nic.device.as_str()));
+    /// A NIC of this number, unless it is there.
+    fn add(&mut self, ledger: &'a Ledger, number: usize, nic: &'a NicId, rail: Rail) {
+        if self.planned[number].is_some() {
+            return;
+        }
+        self.planned[number] = Some(self.parts.len());
+        let node = self.nodes.number(ledger, &nic.node);
+        let facts = self.nodes.all[node].1;
+        let device = facts.and_then(|facts| facts.device(nic, rail));
         let port = device.and_then(|d| d.ports.iter().find(|port| port.number == nic.port));
         self.parts.push(Part {
             nic,
@@ -158,20 +172,18 @@ impl<'a> Cast<'a> {
 
     /// The number of a NIC.
     pub fn number(&self, nic: &NicId) -> Option<usize> {
-        match self.ledger?.number(nic) {
-            Some(number) => self.planned[number],
-            None => self.others.get(nic).copied(),
-        }
+        self.planned[self.ledger?.number(nic)?]
     }
 
     /// The numbers of a probe's NICs: every one that was planned for has one.
-    pub fn ends(&self, probe: &Probe) -> Option<[usize; 2]> {
-        let [from, to] = probe.ends;
-        Some([*self.planned.get(from)?, *self.planned.get(to)?]).and_then(|[a, b]| Some([a?, b?]))
+    pub fn ends(&self, brief: &Brief) -> Option<[usize; 2]> {
+        let number = |number: u32| self.planned.get(number as usize).copied().flatten();
+        let [from, to] = brief.ends.map(number);
+        Some([from?, to?])
     }
 
     /// How many nodes they are of.
     pub fn nodes(&self) -> usize {
-        self.nodes.len()
+        self.nodes.all.len()
     }
 }

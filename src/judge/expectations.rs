@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cast::Cast;
 use super::expected::{expected_of, narrower};
-use crate::ledger::Probe;
+use crate::ledger::{Brief, Probe};
 use crate::model::{Fact, Gbps, LinkLayer};
 
 /// Probes with one key have one expectation: what the narrower line carries and who says so, what the
@@ -31,8 +31,14 @@ pub(super) struct Expectations {
 
 impl Expectations {
     /// The place of a probe's.
-    pub(super) fn place(&mut self, cast: &Cast<'_>, ends: [usize; 2], probe: &Probe) -> usize {
-        let key = key(cast, ends, probe);
+    pub(super) fn place(
+        &mut self,
+        cast: &Cast<'_>,
+        ends: [usize; 2],
+        brief: &Brief,
+        probe: &Probe,
+    ) -> usize {
+        let key = key(cast, ends, brief);
         if self.last.len() <= key.line {
             self.last.resize(key.line + 1, None);
         }
@@ -51,7 +57,7 @@ impl Expectations {
     }
 }
 
-fn key(cast: &Cast<'_>, ends: [usize; 2], probe: &Probe) -> Key {
+fn key(cast: &Cast<'_>, ends: [usize; 2], brief: &Brief) -> Key {
     let [from, to] = ends.map(|end| &cast.parts[end]);
     let narrower = [from, to][narrower([&from.line, &to.line])];
     let layer = from.layer;
@@ -59,8 +65,8 @@ fn key(cast: &Cast<'_>, ends: [usize; 2], probe: &Probe) -> Key {
         line: narrower.line_number,
         unknown: layer.is_none().then_some(ends[0]),
         layer,
-        ipv4: probe.planned.route.from.gid.ipv4().is_some(),
-        mtu: probe.measurement().map(|measurement| measurement.mtu),
+        ipv4: brief.ipv4,
+        mtu: brief.mtu,
     }
 }
 

@@ -296,8 +296,8 @@ pub(super) fn standing(
 ) -> FabricStanding {
     let groups = group_numbers(&settings.sweep.groups);
     let mut rounds: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
-    for probe in ledger.probes() {
-        if probe.planned.purpose == Purpose::Fabric && probe.outcome.is_some() {
+    for (brief, probe) in ledger.in_brief() {
+        if brief.purpose == Purpose::Fabric && brief.has_ended() {
             let pair = &probe.planned.pair;
             let ends = [&pair.from.node, &pair.to.node];
             let ends = ends.into_iter().filter_map(|node| groups.get(node));

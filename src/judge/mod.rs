@@ -9,6 +9,7 @@ mod expectations;
 mod expected;
 mod fabric;
 mod gpudirect;
+mod links;
 mod localise;
 mod observe;
 

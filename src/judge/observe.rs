@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cast::Cast;
 use super::expectations::Expectations;
-use crate::ledger::{Ledger, Probe};
+use crate::ledger::{Brief, Ledger, Probe};
 use crate::model::{Direction, Fact, Gbps, Pair, Purpose, Rail};
 
 /// The share of NICs whose best rate counts as what a rail can do is one tenth. The median is not
@@ -187,6 +187,7 @@ pub fn observe(ledger: &Ledger) -> Observed<'_> {
 
 /// A probe that measured something, before those of a pair and a round are put together.
 struct Measured<'a> {
+    brief: &'a Brief,
     probe: &'a Probe,
     rate: Gbps,
     ends: [usize; 2],
@@ -197,17 +198,18 @@ impl Measured<'_> {
     /// Sorts by sender, receiver and round; of equal ones the first counts.
     fn key(&self, at: usize) -> u128 {
         let [from, to] = self.ends.map(|end| end as u128);
-        from << 96 | to << 64 | u128::from(self.probe.round) << 32 | at as u128
+        from << 96 | to << 64 | u128::from(self.brief.round) << 32 | at as u128
     }
 }
 
 /// The best of each pair in each round, in the order of rail, sender, receiver and round.
 fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
     let mut expectations = Expectations::default();
-    let measured = ledger.probes().filter_map(|probe| {
-        let (rate, ends) = (probe.rate()?, cast.ends(probe)?);
-        let expected = expectations.place(cast, ends, probe);
+    let measured = ledger.in_brief().filter_map(|(brief, probe)| {
+        let (rate, ends) = (brief.rate?, cast.ends(brief)?);
+        let expected = expectations.place(cast, ends, brief, probe);
         Some(Measured {
+            brief,
             probe,
             rate,
             ends,
@@ -221,6 +223,7 @@ fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
     let mut all: Vec<Observation<'a>> = Vec::with_capacity(measured.len());
     for key in keys {
         let Measured {
+            brief,
             probe,
             rate,
             ends,
@@ -232,7 +235,7 @@ fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
         {
             seen.samples += 1;
             if rate > seen.rate {
-                (seen.rate, seen.probe, seen.purpose) = (rate, probe, probe.planned.purpose);
+                (seen.rate, seen.probe, seen.purpose) = (rate, probe, brief.purpose);
             }
             continue;
         }
@@ -240,9 +243,9 @@ fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
             pair: &probe.planned.pair,
             ends,
             probe,
-            purpose: probe.planned.purpose,
+            purpose: brief.purpose,
             round,
-            rail: probe.planned.pair.rail,
+            rail: brief.rail,
             samples: 1,
             rate,
             expected: Arc::clone(&expectations.all[expected]),

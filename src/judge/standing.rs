@@ -125,14 +125,14 @@ fn clamp(count: usize) -> u8 {
 
 fn rounds(ledger: &Ledger, observed: &Observed<'_>) -> Rounds {
     let mut rounds = Rounds::default();
-    for probe in ledger.probes() {
-        let purpose = probe.planned.purpose;
-        if probe.outcome.is_none() || !(purpose.isolates() || purpose == Purpose::Confirm) {
+    for (brief, _) in ledger.in_brief() {
+        let purpose = brief.purpose;
+        if !brief.has_ended() || !(purpose.isolates() || purpose == Purpose::Confirm) {
             continue;
         }
-        for number in observed.cast.ends(probe).into_iter().flatten() {
+        for number in observed.cast.ends(brief).into_iter().flatten() {
             let rounds = rounds.of.entry((number, purpose));
-            rounds.or_default().insert(probe.round);
+            rounds.or_default().insert(brief.round);
         }
     }
     rounds
@@ -191,8 +191,7 @@ fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<
     let mut nodes: Vec<NodeStanding> = Vec::new();
     // In this order they were numbered, but for those that play a second rail.
     let mut next = 0;
-    for (rail, node, nic) in ledger.rail_nics() {
-        let Some(nic) = nic.value() else { continue };
+    for (rail, nic, _) in ledger.players() {
         let is_next = parts.get(next).is_some_and(|part| ptr::eq(part.nic, nic));
         let number = match is_next {
             true => Some(next),
@@ -204,7 +203,7 @@ fn nodes(ledger: &Ledger, observed: &Observed<'_>, nics: &[NicStanding]) -> Vec<
         let at = *places[part.node].get_or_insert(nodes.len());
         if at == nodes.len() {
             nodes.push(NodeStanding {
-                node: node.clone(),
+                node: nic.node.clone(),
                 nics: Vec::new(),
             });
         }
@@ -278,31 +277,30 @@ fn doubts(
         let found = observed.usual.binary_search_by_key(&ends, |seen| seen.ends);
         found.is_ok()
     };
-    for probe in ledger.probes().filter(|probe| probe.outcome.is_some()) {
-        // Most have a rate, and are in no doubt.
-        let gave_nothing = probe.rate().is_none();
-        if rounds.is_empty() && !gave_nothing {
-            continue;
-        }
-        let pair = &probe.planned.pair;
-        let Some([from, to]) = observed.cast.ends(probe) else {
+    // Most have a rate, and a sender that is in no doubt.
+    let mut doubted = vec![false; observed.cast.parts.len()];
+    rounds.keys().for_each(|(from, _)| doubted[*from] = true);
+    for (brief, probe) in ledger.in_brief().filter(|(brief, _)| brief.has_ended()) {
+        let Some([from, to]) = observed.cast.ends(brief) else {
             continue;
         };
-        if gave_nothing
-            && probe.was_tried()
-            && probe.planned.purpose.is_usual()
+        if brief.rate.is_none()
+            && brief.was_tried()
+            && brief.purpose.is_usual()
             && !is_measured([from, to])
         {
-            rounds.entry((from, to)).or_default().pair = Some(pair);
+            rounds.entry((from, to)).or_default().pair = Some(&probe.planned.pair);
+            doubted[from] = true;
+        }
+        if !doubted[from] {
+            continue;
         }
         if let Some(tries) = rounds.get_mut(&(from, to)) {
-            let purpose = probe.planned.purpose;
-            let of = if purpose == Purpose::Wide {
-                &mut tries.wide
-            } else {
-                &mut tries.rounds
+            let of = match brief.purpose {
+                Purpose::Wide => &mut tries.wide,
+                _ => &mut tries.rounds,
             };
-            of.insert(probe.round);
+            of.insert(brief.round);
         }
     }
     let doubt =

@@ -1,8 +1,10 @@
 //! A node as the rules see it that need no traffic: its facts, and the NICs that count.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::expected::line_rate_of;
+use super::links::{Above, Links};
 use crate::ledger::Ledger;
 use crate::model::{
     Direction, Fact, Gbps, LinkLayer, NicId, NodeFacts, NodeName, NodeType, PciAddress, PcieTree,
@@ -18,6 +20,7 @@ pub struct NodeView<'a> {
     /// The NICs that play a rail; without a run, those whose port is active.
     pub nics: Vec<NicView<'a>>,
     tree: Option<&'a PcieTree>,
+    links: Rc<Links<'a>>,
 }
 
 /// One port of one of its NICs.
@@ -38,17 +41,16 @@ impl<'a> NodeView<'a> {
     /// The surveyed nodes of a run, in the order of their names.
     pub fn of_run(ledger: &'a Ledger) -> Vec<Self> {
         let stated = ledger.settings().and_then(|s| s.expect.line_rate);
-        let mut rails: BTreeMap<&NodeName, Vec<(Rail, &NicId)>> = BTreeMap::new();
-        for (rail, node, nic) in ledger.rail_nics() {
-            if let Some(nic) = nic.value() {
-                rails.entry(node).or_default().push((rail, nic));
-            }
+        let mut rails: HashMap<&NodeName, Vec<(Rail, &NicId)>> = HashMap::new();
+        for (rail, nic, _) in ledger.players() {
+            rails.entry(&nic.node).or_default().push((rail, nic));
         }
         let nics = |name: &NodeName, facts: &'a NodeFacts| {
             let mine = rails.get(name).into_iter().flatten();
             mine.filter_map(|(rail, nic)| NicView::new((*nic).clone(), Some(*rail), facts, stated))
                 .collect()
         };
+        let links = Rc::default();
         let view = |(name, node): (&'a NodeName, &'a crate::ledger::Node)| {
             let facts = node.facts.as_ref()?;
             let nics = nics(name, facts);
@@ -57,6 +59,7 @@ impl<'a> NodeView<'a> {
                 facts,
                 nics,
                 tree: tree(facts),
+                links: Rc::clone(&links),
             })
         };
         ledger.nodes().filter_map(view).collect()
@@ -83,6 +86,7 @@ impl<'a> NodeView<'a> {
             facts,
             nics: nics.collect(),
             tree: tree(facts),
+            links: Rc::default(),
         }
     }
 
@@ -90,6 +94,11 @@ impl<'a> NodeView<'a> {
     /// sends must not keep the judge busy.
     pub fn pcie(&self) -> Option<&'a PcieTree> {
         self.tree
+    }
+
+    /// The PCIe links above a device of it; `None` where its function or the tree is unknown.
+    pub(super) fn above(&self, device: &'a RdmaDevice) -> Option<Rc<Above>> {
+        self.links.above(self.facts.pcie.value()?, device)
     }
 
     /// The node as a whole.
@@ -118,8 +127,13 @@ impl<'a> NicView<'a> {
         facts: &'a NodeFacts,
         stated: Option<Gbps>,
     ) -> Option<Self> {
-        let devices = facts.rdma.value()?;
-        let device = devices.iter().find(|device| device.name == id.device)?;
+        let device = match rail {
+            Some(rail) => facts.device(&id, rail)?,
+            None => {
+                let mut devices = facts.rdma.value()?.iter();
+                devices.find(|device| device.name == id.device)?
+            }
+        };
         let port = device.ports.iter().find(|port| port.number == id.port)?;
         let line = line_rate_of(&id, device, port, stated);
         Some(Self {

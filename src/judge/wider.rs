@@ -15,8 +15,10 @@ const WIDE_MESSAGE_S: f64 = 0.01;
 /// How a pair that is low is measured with more queue pairs and larger messages; `None` where the
 /// run's settings are as wide already, or nothing of it was measured.
 pub fn wider(ledger: &Ledger, pair: &Pair) -> Option<ProbeSpec> {
-    let mine = ledger.probes().filter(|probe| probe.planned.pair == *pair);
-    let rates = mine.filter_map(crate::ledger::Probe::rate);
+    let ends = [ledger.number(&pair.from)?, ledger.number(&pair.to)?].map(|number| number as u32);
+    let briefs = ledger.in_brief().map(|(brief, _)| brief);
+    let mine = briefs.filter(|brief| brief.ends == ends && brief.rail == pair.rail);
+    let rates = mine.filter_map(|brief| brief.rate);
     let best = rates.max_by(|a: &Gbps, b: &Gbps| a.0.total_cmp(&b.0))?;
     widened(&ledger.settings()?.probe, best)
 }

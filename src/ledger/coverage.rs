@@ -153,23 +153,23 @@ impl Ledger {
                 seen.entry(end).or_insert(Seen::NotRun(&skipped.why));
             }
         }
-        let usual = self
-            .probes()
-            .filter(|probe| probe.planned.purpose.is_usual());
+        let usual = self.in_brief();
+        let usual = usual.filter(|(brief, _)| brief.purpose.is_usual());
         // Of what is measured nothing more is asked: mostly names need not be looked up again.
         let mut done: Vec<[Option<Rail>; 2]> = vec![[None; 2]; self.numbered()];
-        for probe in usual {
-            let Pair { from, to, rail } = &probe.planned.pair;
-            let is_measured = probe.rate().is_some();
-            for (way, (nic, sends)) in [(from, true), (to, false)].into_iter().enumerate() {
-                let done = &mut done[probe.ends[way]][way];
-                if *done == Some(*rail) {
+        for (brief, probe) in usual {
+            let rail = brief.rail;
+            for (way, sends) in [true, false].into_iter().enumerate() {
+                let done = &mut done[brief.ends[way] as usize][way];
+                if *done == Some(rail) {
                     continue;
                 }
-                if is_measured {
-                    *done = Some(*rail);
+                if brief.rate.is_some() {
+                    *done = Some(rail);
                 }
-                let end = (*rail, &nic.node, sends);
+                let Pair { from, to, .. } = &probe.planned.pair;
+                let nic = if sends { from } else { to };
+                let end = (rail, &nic.node, sends);
                 match (&probe.outcome, seen.get(&end)) {
                     (_, Some(Seen::Measured)) | (None, Some(_)) => {}
                     (Some(Outcome::NotRun { .. }), Some(Seen::Failed(_))) => {}
@@ -232,14 +232,14 @@ impl Ledger {
             if let Some(why) = self
                 .rails
                 .get(&(rail, (*node).clone()))
-                .and_then(|nic| nic.why_unknown())
+                .and_then(|place| place.nic.why_unknown())
             {
                 return because(false, why.to_owned());
             }
         }
         let mine = self.rails.range((rail, NodeName::from(""))..);
         let mut mine = mine.take_while(|((other, _), _)| *other == rail);
-        match mine.any(|((_, node), nic)| !nodes.contains(&node) && nic.value().is_some()) {
+        match mine.any(|((_, node), place)| !nodes.contains(&node) && place.number.is_some()) {
             false => because(false, format!("no other node has a NIC on {rail}")),
             true => because(
                 true,

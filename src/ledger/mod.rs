@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 
 pub use coverage::{Coverage, Covered, Gap};
 pub use pairs::{PairState, PairSummary, Probe};
+pub use probes::{Brief, Came};
 pub use rates::{NodeWatch, PortRates, Tally};
 
 use crate::model::{
@@ -64,16 +65,24 @@ pub struct Skipped {
     pub why: String,
 }
 
+/// What plays a rail on a node.
+#[derive(Debug, Clone)]
+struct Place {
+    nic: Fact<NicId>,
+    /// The number of that NIC.
+    number: Option<usize>,
+}
+
 /// The state of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     settings: Option<RunSettings>,
     nodes: BTreeMap<NodeName, Node>,
-    rails: BTreeMap<(Rail, NodeName), Fact<NicId>>,
+    rails: BTreeMap<(Rail, NodeName), Place>,
     /// PCIe trees as they were seen last, those of other kinds of servers first.
     trees: Vec<Shared<PciFunction>>,
-    /// Every NIC that was planned for, numbered: comparing names would be most of the work of whoever
-    /// looks at all probes.
+    /// Every NIC that plays a rail or was planned for, numbered: comparing names would be most of the
+    /// work of whoever looks at all probes.
     numbers: HashMap<NicId, usize>,
     skipped: Vec<Skipped>,
     probes: probes::Probes,
@@ -134,15 +143,17 @@ impl Ledger {
             }),
             Event::RoundPlanned { round, pairs } => self.plan(*round, pairs),
             Event::ProbeStarted { probe } => {
-                if let Some(probe) = self.probes.get_mut(*probe) {
+                let start = |probe: &mut Probe| {
                     probe.started = true;
-                    self.rounds = self.rounds.max(probe.round.saturating_add(1));
+                    probe.round
+                };
+                if let Some(round) = self.probes.change(*probe, start) {
+                    self.rounds = self.rounds.max(round.saturating_add(1));
                 }
             }
             Event::ProbeEnded { probe, outcome } => {
-                if let Some(probe) = self.probes.get_mut(*probe) {
-                    probe.outcome = Some(kept(outcome));
-                }
+                let end = |probe: &mut Probe| probe.outcome = Some(kept(outcome));
+                self.probes.change(*probe, end);
             }
             Event::RunFinished { end } => self.end = Some(*end),
         }
@@ -171,12 +182,18 @@ impl Ledger {
     /// nothing of it.
     fn resolve(&mut self, nics: &[RailNic]) {
         for entry in nics {
+            let mut nic = entry.nic.clone();
+            let number = match &mut nic {
+                Fact::Known { value, .. } => Some(self.share(value)),
+                Fact::Unknown { .. } => None,
+            };
             let place = (entry.rail, entry.node.clone());
-            self.rails.insert(place, entry.nic.clone());
+            self.rails.insert(place, Place { nic, number });
         }
         let rails = &self.rails;
         let plays = |rail: Rail, nic: &NicId| {
-            let now = rails.get(&(rail, nic.node.clone())).and_then(Fact::value);
+            let now = rails.get(&(rail, nic.node.clone()));
+            let now = now.and_then(|place| place.nic.value());
             now.is_none_or(|now| now == nic)
         };
         self.probes.retain(|probe| {
@@ -266,10 +283,18 @@ impl Ledger {
     pub fn rail_nics(&self) -> impl Iterator<Item = (Rail, &NodeName, &Fact<NicId>)> {
         self.rails
             .iter()
-            .map(|((rail, node), nic)| (*rail, node, nic))
+            .map(|((rail, node), place)| (*rail, node, &place.nic))
     }
 
-    /// The number of a NIC, from 0 without gaps; `None` of one that no probe was planned for.
+    /// The NICs that play rails, by rail and node, with their numbers.
+    pub fn players(&self) -> impl Iterator<Item = (Rail, &NicId, usize)> {
+        self.rails
+            .iter()
+            .filter_map(|((rail, _), place)| Some((*rail, place.nic.value()?, place.number?)))
+    }
+
+    /// The number of a NIC, from 0 without gaps; `None` of one that plays no rail, and that no probe was
+    /// planned for.
     pub fn number(&self, nic: &NicId) -> Option<usize> {
         self.numbers.get(nic).copied()
     }
@@ -282,6 +307,19 @@ impl Ledger {
     /// Probes in the order in which they were planned.
     pub fn probes(&self) -> impl Iterator<Item = &Probe> {
         self.probes.iter()
+    }
+
+    /// The same, each with what is asked of all of them again and again.
+    pub fn in_brief(&self) -> impl Iterator<Item = (&Brief, &Probe)> {
+        self.probes.in_brief()
+    }
+
+    /// Probes that ended with something else than bytes that all landed and counters that stood still.
+    pub fn unclean(&self) -> impl Iterator<Item = &Probe> {
+        let unclean = self
+            .in_brief()
+            .filter(|(brief, _)| brief.has_ended() && !brief.clean);
+        unclean.map(|(_, probe)| probe)
     }
 
     /// One probe.
@@ -398,6 +436,10 @@ mod tests {
         }
         let ledger = ledger(&events);
         assert_eq!(ledger.numbered(), 6);
+        assert_eq!(ledger.players().count(), 6);
+        for (_, nic, number) in ledger.players() {
+            assert_eq!(ledger.number(nic), Some(number));
+        }
         for probe in ledger.probes() {
             let Pair { from, to, .. } = &probe.planned.pair;
             let numbers = [from, to].map(|nic| ledger.number(nic).unwrap());

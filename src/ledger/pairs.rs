@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::Ledger;
+use super::{Brief, Ledger};
 use crate::model::{Gbps, Measurement, NodeName, Outcome, Pair, PlannedPair, ProbeStage};
 
 /// A planned probe and what became of it.
@@ -149,21 +149,21 @@ impl Ledger {
 
     /// Those of them of which a probe was tried and gave no rate.
     pub fn pairs_with_a_failure(&self) -> Vec<PairSummary<'_>> {
-        let gave_nothing = |probe: &&Probe| probe.was_tried() && probe.rate().is_none();
-        let failed = self.probes().filter(gave_nothing);
-        let failed: HashSet<[usize; 2]> = failed.map(|probe| probe.ends).collect();
+        let briefs = self.in_brief().map(|(brief, _)| brief);
+        let failed = briefs.filter(|brief| brief.was_tried() && brief.rate.is_none());
+        let failed: HashSet<[u32; 2]> = failed.map(|brief| brief.ends).collect();
         match failed.is_empty() {
             true => Vec::new(),
-            false => self.summed_up(|probe| failed.contains(&probe.ends)),
+            false => self.summed_up(|brief| failed.contains(&brief.ends)),
         }
     }
 
-    fn summed_up(&self, counts: impl Fn(&Probe) -> bool) -> Vec<PairSummary<'_>> {
+    fn summed_up(&self, counts: impl Fn(&Brief) -> bool) -> Vec<PairSummary<'_>> {
         let mut by_pair: BTreeMap<_, PairSummary<'_>> = BTreeMap::new();
         let usual = self
-            .probes()
-            .filter(|probe| probe.planned.purpose.is_usual());
-        for probe in usual.filter(|probe| counts(probe)) {
+            .in_brief()
+            .filter(|(brief, _)| brief.purpose.is_usual());
+        for (_, probe) in usual.filter(|(brief, _)| counts(brief)) {
             let pair = &probe.planned.pair;
             let summary = || PairSummary {
                 pair,

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Bytes, Counters, Fact, Gbps, Gid, GpuDirectFacts, GpuFacts, HostFacts, Identity, Interface,
-    Lanes, MemlockLimit, NetdevSettings, PciAddress, PcieTree, QueuePairHolder, RoceDefaults,
-    Routing, Subnet,
+    Lanes, MemlockLimit, NetdevSettings, NicId, PciAddress, PcieTree, QueuePairHolder, Rail,
+    RoceDefaults, Routing, Subnet,
 };
 
 /// What a survey of one node found.
@@ -52,6 +52,17 @@ pub struct NodeFacts {
     /// What GPUDirect rests on.
     #[serde(default)]
     pub gpudirect: GpuDirectFacts,
+}
+
+impl NodeFacts {
+    /// The device that a NIC is a port of. Most servers have the NIC of a rail at its place among their
+    /// devices: that one is looked at first.
+    pub fn device(&self, nic: &NicId, rail: Rail) -> Option<&RdmaDevice> {
+        let devices = self.rdma.value()?;
+        let is_it = |device: &&RdmaDevice| device.name == nic.device;
+        let at_its_place = devices.get(usize::from(rail.0)).filter(is_it);
+        at_its_place.or_else(|| devices.iter().find(is_it))
+    }
 }
 
 /// A NUMA node, as under /sys/devices/system/node.
@@ -289,7 +300,28 @@ impl fmt::Display for LinkLayer {
 #[cfg(test)]
 mod tests {
     use super::super::testing::pcie::TwoSockets;
+    use super::super::testing::{facts, port};
     use super::*;
+
+    #[test]
+    fn a_device_is_found_at_the_place_of_its_rail_and_elsewhere() {
+        let device = |name| (name, "0000:01:00.0", port());
+        let facts = facts(vec![device("mlx5_1"), device("mlx5_0"), device("mlx5_2")]);
+        for (name, found) in [("mlx5_0", true), ("mlx5_2", true), ("mlx5_3", false)] {
+            let nic = NicId {
+                node: "node01".into(),
+                device: name.into(),
+                port: 1,
+            };
+            for rail in [0, 1, 2, 7] {
+                let device = facts.device(&nic, Rail(rail));
+                assert_eq!(
+                    device.map(|device| device.name.as_str()),
+                    found.then_some(name)
+                );
+            }
+        }
+    }
 
     #[test]
     fn a_pcie_tree_survives_the_wire_and_older_events_are_read_without() {

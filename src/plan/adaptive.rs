@@ -330,16 +330,15 @@ impl<'a> Round<'a> {
         let mine = &self.players[at].node.nics[nic];
         let is_free = |helper: &usize| *helper != at && !self.used.contains(helper);
         let taken: Vec<usize> = taken.values().map(|(helper, _)| *helper).collect();
-        let proved = self.helpers.proved.values().flatten().rev();
-        let candidates: Vec<usize> = taken
-            .into_iter()
-            .chain(proved.copied())
-            .chain(self.helpers.partly.iter().copied())
-            .collect();
+        let candidates = || {
+            let proved = self.helpers.proved.values().flatten().rev();
+            let all = taken.iter().chain(proved).chain(&self.helpers.partly);
+            all.copied()
+        };
         let needed = |theirs: &RailStanding| serves_one_way(mine, theirs);
         let both: &dyn Fn(&RailStanding) -> bool = &RailStanding::is_proved;
         [both, &needed].into_iter().find_map(|serves| {
-            let free = candidates.iter().copied().filter(is_free);
+            let free = candidates().filter(is_free);
             let mut partners =
                 free.filter_map(|helper| Some((helper, self.proved(mine, helper, serves)?)));
             partners.next()

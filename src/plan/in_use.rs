@@ -8,9 +8,13 @@ pub fn in_use(facts: &NodeFacts, nic: &NicId) -> Option<String> {
     let devices = facts.rdma.value()?;
     let device = devices.iter().find(|device| device.name == nic.device)?;
     let port = device.ports.iter().find(|port| port.number == nic.port);
+    Some(left_alone(nic, &work_on(device, port)?))
+}
+
+/// Whose work is on a device and its port, if any is.
+pub fn work_on(device: &RdmaDevice, port: Option<&Port>) -> Option<String> {
     let held = |device: &RdmaDevice| held_by_a_job(device.queue_pairs.value()?);
-    let why = held(device).or_else(|| busy(device, port?))?;
-    Some(left_alone(nic, &why))
+    held(device).or_else(|| busy(device, port?))
 }
 
 fn busy(device: &RdmaDevice, port: &Port) -> Option<String> {

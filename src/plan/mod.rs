@@ -17,7 +17,7 @@ pub use adaptive::{Player, Probes, next_round};
 pub use cabling::cabling_round;
 pub use circle::circle;
 pub use fabric::{FabricSetup, fabric_round, measures_fabric};
-pub use in_use::in_use;
+pub use in_use::{in_use, work_on};
 pub use isolate::{Ask, Culprit, Decision, Setup, decisions};
 pub use leaves::{Leaves, group_numbers, leaves};
 pub use patterns::{Meeting, named_rounds};

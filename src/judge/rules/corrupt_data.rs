@@ -11,7 +11,7 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
-    context.ledger.probes().filter_map(finding).collect()
+    context.ledger.unclean().filter_map(finding).collect()
 }
 
 fn finding(probe: &crate::ledger::Probe) -> Option<Finding> {

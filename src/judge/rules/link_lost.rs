@@ -14,7 +14,7 @@ const SHOWN: usize = 4;
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut lost: BTreeMap<(Rail, &NicId), Vec<Evidence>> = BTreeMap::new();
-    for probe in context.ledger.probes() {
+    for probe in context.ledger.unclean() {
         let Some(Outcome::Measured {
             measurement,
             verified,

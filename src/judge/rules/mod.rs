@@ -185,8 +185,9 @@ pub(super) fn of_run(context: &Context<'_>) -> Said {
         said.findings.extend((rule.check)(context));
     }
     let nodes = NodeView::of_run(context.ledger);
+    let mut quiet = node::Quiet::default();
     for node in &nodes {
-        of_node(node, &mut said);
+        quiet.of_node(node, &mut said);
     }
     for rule in siblings::RULES {
         (rule.check)(&nodes, &mut said);

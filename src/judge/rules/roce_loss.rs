@@ -113,7 +113,7 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
         .map(|end| &end.nic)
         .collect();
     let mut lossy: BTreeMap<Rail, Vec<(&Probe, Evidence)>> = BTreeMap::new();
-    for probe in context.ledger.probes() {
+    for probe in context.ledger.unclean() {
         let pair = &probe.planned.pair;
         // Most lost nothing: names are looked at last.
         if let Some(evidence) = of_probe(context.ledger, probe)

@@ -30,6 +30,7 @@ mod pcie_link;
 mod peermem_name;
 mod peermem_symbol;
 mod port_speed;
+mod quiet;
 mod relaxed_ordering;
 #[cfg(test)]
 pub(in crate::judge) mod testing;
@@ -38,6 +39,7 @@ mod tests;
 mod two_functions;
 
 pub(super) use link_flapping::REMEDY as FLAPPING_REMEDY;
+pub(super) use quiet::Quiet;
 
 use super::{About, Said};
 use crate::judge::NodeView;
@@ -48,10 +50,25 @@ pub(super) struct NodeRule {
     pub about: &'static [About],
     /// Looks at a node.
     pub check: fn(&NodeView<'_>, &mut Said),
+    /// Whether it says something or nothing by the PCIe tree alone, and by which of its functions NICs
+    /// have: nodes that have one tree are then alike.
+    by_tree: bool,
 }
 
 const fn rule(about: &'static [About], check: fn(&NodeView<'_>, &mut Said)) -> NodeRule {
-    NodeRule { about, check }
+    NodeRule {
+        about,
+        check,
+        by_tree: false,
+    }
+}
+
+const fn by_tree(about: &'static [About], check: fn(&NodeView<'_>, &mut Said)) -> NodeRule {
+    NodeRule {
+        about,
+        check,
+        by_tree: true,
+    }
 }
 
 /// All of them, in the order in which their findings are told.
@@ -70,13 +87,13 @@ pub(super) const RULES: &[NodeRule] = &[
     rule(&[link_flapping::ABOUT], link_flapping::check),
     rule(&[counter_saturated::ABOUT], counter_saturated::check),
     rule(&[mtu::ABOUT], mtu::check),
-    rule(&[pcie_errors::ABOUT], pcie_errors::check),
-    rule(&[gpu_pcie_width::ABOUT], gpu_pcie_width::check),
+    by_tree(&[pcie_errors::ABOUT], pcie_errors::check),
+    by_tree(&[gpu_pcie_width::ABOUT], gpu_pcie_width::check),
     rule(&[two_functions::ABOUT], two_functions::check),
     rule(&[payload_size::ABOUT], payload_size::check),
     rule(&[relaxed_ordering::ABOUT], relaxed_ordering::check),
-    rule(&[acs::ABOUT], acs::check),
-    rule(&[iommu_translating::ABOUT], iommu_translating::check),
+    by_tree(&[acs::ABOUT], acs::check),
+    by_tree(&[iommu_translating::ABOUT], iommu_translating::check),
     rule(&[gpu_nic_path::ABOUT], gpu_nic_path::check),
     rule(&[numa_unknown::ABOUT], numa_unknown::check),
     rule(&[port_speed::ABOUT], port_speed::check),

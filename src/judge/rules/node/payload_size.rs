@@ -1,6 +1,5 @@
 //! PCIe packets or read requests that are smaller than they could be.
 
-use crate::judge::cause::limit;
 use crate::judge::rules::{About, Said, plain};
 use crate::judge::{NicView, NodeView};
 use crate::model::{DeviceControl, Evidence, Fact, Finding, Gbps, PcieTree, Rule, Severity};
@@ -40,14 +39,15 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
         if nic.device.software.is_some() || function.physical_function.is_some() {
             continue;
         }
-        let Some(limit) = limit(tree, nic.device) else {
+        let above = node.above(nic.device);
+        let Some(limit) = above.as_ref().and_then(|above| above.limit.as_ref()) else {
             continue;
         };
         let from = format!("{}: {from}", node.name);
         said.findings
-            .extend(small_payload(nic, tree, &limit, line, &from));
+            .extend(small_payload(nic, tree, limit, line, &from));
         said.findings
-            .extend(small_requests(nic, &limit, *value, line, from));
+            .extend(small_requests(nic, limit, *value, line, from));
     }
 }
 

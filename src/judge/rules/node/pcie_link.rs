@@ -1,13 +1,11 @@
 //! A NIC whose way to memory is narrower than its line: the classic half.
 
 use super::Said;
-use crate::judge::cause::{degraded, evidence, in_words, limit, share_of};
+use crate::judge::cause::{evidence, in_words, share_of};
 use crate::judge::rules::{About, plain};
 use crate::judge::{NicView, NodeView};
-use crate::model::{
-    Direction, Evidence, Fact, Finding, Gbps, KernelLogKind, PcieTree, Rule, Severity,
-};
-use crate::topology::PcieLimit;
+use crate::model::{Direction, Evidence, Finding, Gbps, KernelLogKind, Rule, Severity};
+use crate::topology::{LinkOnPath, PcieLimit};
 
 pub(super) const ABOUT: About = About {
     rule: Rule::PcieLink,
@@ -23,14 +21,14 @@ pub(super) const ABOUT: About = About {
 
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     for nic in &node.nics {
-        let tree = match &node.facts.pcie {
-            Fact::Known { value, .. } => value,
-            Fact::Unknown { why } => {
-                said.cannot_tell(Rule::PcieLink, nic.subject(None), why.as_str());
-                continue;
-            }
-        };
-        let Some(limit) = limit(tree, nic.device) else {
+        if let Some(why) = node.facts.pcie.why_unknown() {
+            said.cannot_tell(Rule::PcieLink, nic.subject(None), why);
+            continue;
+        }
+        let above = node.above(nic.device);
+        let known = above.as_ref();
+        let Some((above, limit)) = known.and_then(|above| Some((above, above.limit.as_ref()?)))
+        else {
             // Software RDMA on no PCI function has no link that could be narrow.
             if nic.device.software.is_none() {
                 let why = "the tree shows no link above it whose speed and width are known";
@@ -38,7 +36,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
             }
             continue;
         };
-        let found = narrow(nic, &limit).or_else(|| trained_down(nic, tree, &limit));
+        let found = narrow(nic, limit).or_else(|| trained_down(nic, &above.degraded, limit));
         said.findings.extend(found.map(|mut finding| {
             finding.evidence.extend(logged(node, nic));
             finding
@@ -93,8 +91,7 @@ fn narrow(nic: &NicView<'_>, limit: &PcieLimit) -> Option<Finding> {
 }
 
 /// A link runs below what its ends are capable of, yet the line fits through, or is not known.
-fn trained_down(nic: &NicView<'_>, tree: &PcieTree, limit: &PcieLimit) -> Option<Finding> {
-    let links = degraded(tree, nic.device);
+fn trained_down(nic: &NicView<'_>, links: &[LinkOnPath], limit: &PcieLimit) -> Option<Finding> {
     let first = links.first()?;
     let most = Gbps(limit.send.0.min(limit.receive.0));
     let enough = match nic.line.value() {

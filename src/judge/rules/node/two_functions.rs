@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::judge::cause::{evidence, limit};
+use crate::judge::cause::evidence;
 use crate::judge::rules::{About, Said, listed, plain};
 use crate::judge::{NicView, NodeView};
 use crate::model::{Evidence, Finding, Gbps, PciAddress, PcieTree, Rule, Severity};
@@ -33,7 +33,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     for nics in cards(node).into_values().filter(|nics| nics.len() > 1) {
         said.findings.extend(shared(node, tree, &nics));
     }
-    let split = node.nics.iter().filter_map(|nic| split(node, tree, nic));
+    let split = node.nics.iter().filter_map(|nic| split(node, nic));
     said.findings.extend(split);
 }
 
@@ -43,9 +43,10 @@ fn slot(pci: &PciAddress) -> Option<&str> {
 }
 
 /// A NIC whose link carries less than its line, and whose card has links in other slots.
-fn split(node: &NodeView<'_>, tree: &PcieTree, nic: &NicView<'_>) -> Option<Finding> {
+fn split<'a>(node: &NodeView<'a>, nic: &NicView<'a>) -> Option<Finding> {
     let card = nic.device.identity.card.value()?;
-    let (own, line) = (most(&limit(tree, nic.device)?), *nic.line.value()?);
+    let own = most(node.above(nic.device)?.limit.as_ref()?);
+    let line = *nic.line.value()?;
     let here = slot(nic.pci()?)?;
     if own.share_of(line)? >= ENOUGH {
         return None;
@@ -53,7 +54,8 @@ fn split(node: &NodeView<'_>, tree: &PcieTree, nic: &NicView<'_>) -> Option<Find
     let mut others: BTreeMap<&str, (&str, Gbps)> = BTreeMap::new();
     for device in node.facts.rdma.value()?.iter().take(MOST_DEVICES) {
         let there = device.pci.value().and_then(slot);
-        let carries = limit(tree, device).map(|limit| most(&limit));
+        let above = node.above(device);
+        let carries = above.and_then(|above| above.limit.as_ref().map(most));
         if let (Some(there), Some(carries)) = (there, carries)
             && device.identity.card.value() == Some(card)
             && there != here
@@ -106,13 +108,15 @@ fn cards<'n, 'a>(node: &'n NodeView<'a>) -> BTreeMap<&'a str, Vec<&'n NicView<'a
     cards
 }
 
-fn shared(node: &NodeView<'_>, tree: &PcieTree, nics: &[&NicView<'_>]) -> Option<Finding> {
+fn shared<'a>(node: &NodeView<'a>, tree: &PcieTree, nics: &[&NicView<'a>]) -> Option<Finding> {
     // Virtual functions share a port, and so its line.
     if nics.iter().any(|nic| is_virtual(tree, nic)) {
         return None;
     }
-    let limits = nics.iter().map(|nic| limit(tree, nic.device));
-    let limits: Vec<PcieLimit> = limits.collect::<Option<_>>()?;
+    let above = nics.iter().map(|nic| node.above(nic.device));
+    let above: Vec<_> = above.collect::<Option<_>>()?;
+    let limits = above.iter().map(|above| above.limit.as_ref());
+    let limits: Vec<&PcieLimit> = limits.collect::<Option<_>>()?;
     let lines = nics.iter().map(|nic| nic.line.value().copied());
     let lines: Vec<Gbps> = lines.collect::<Option<_>>()?;
     let tightest = limits

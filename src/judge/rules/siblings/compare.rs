@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use arcstr::ArcStr;
+
+use crate::judge::links::{TreeKey, tree_key};
 use crate::judge::{NicView, NodeView};
-use crate::model::{Fact, PciAddress, PciFunction, PcieTree, Rail, Rule, Severity, Shared};
+use crate::model::{Fact, PciAddress, PcieTree, Rail, Rule, Severity};
 
 /// Something in which the nodes of a cluster should be alike.
 pub(super) struct Property {
@@ -37,27 +40,38 @@ pub(super) struct Seen {
     /// The value in words.
     pub value: String,
     /// The file or call that it is from.
-    pub from: String,
-    /// Only what is equal in this can be compared: firmware is that of a model.
-    pub among: String,
+    pub from: ArcStr,
+    /// Only what is equal in this can be compared.
+    pub among: Among,
+}
+
+/// What has to be alike before a property can be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Among {
+    /// Vendor and device of the NIC's function, where that is known: firmware is that of a model.
+    pub model: Option<[Option<u16>; 2]>,
+    /// Anything else, in words.
+    pub also: String,
 }
 
 impl Seen {
     /// A fact in the words of `say`, compared with everybody's.
     pub fn fact<T>(fact: &Fact<T>, say: impl FnOnce(&T) -> String) -> Option<Self> {
+        let Fact::Known { value, from } = fact else {
+            return None;
+        };
         Some(Self {
-            value: say(fact.value()?),
-            from: fact.source()?.to_owned(),
-            among: String::new(),
+            value: say(value),
+            from: from.clone(),
+            among: Among::default(),
         })
     }
 
-    /// Compared only with those that are alike in this.
-    pub fn among(self, among: impl Into<String>) -> Self {
-        Self {
-            among: among.into(),
-            ..self
-        }
+    /// Compared only with those of the same model.
+    pub fn among(self, model: Option<[Option<u16>; 2]>) -> Self {
+        let also = self.among.also;
+        let among = Among { model, also };
+        Self { among, ..self }
     }
 }
 
@@ -95,14 +109,6 @@ struct Functions<'a> {
     known: HashMap<(TreeKey, &'a PciAddress), Option<Rc<Seen>>>,
 }
 
-/// Trees with one key are one: where their functions are in memory, and whether a hypervisor is below.
-type TreeKey = (*const PciFunction, Option<bool>);
-
-fn tree_key(tree: &PcieTree) -> TreeKey {
-    let virtual_machine = tree.virtual_machine.value().copied();
-    (Shared::as_ptr(&tree.functions), virtual_machine)
-}
-
 impl<'a> Functions<'a> {
     fn new(see: fn(&PcieTree, &PciAddress) -> Option<Seen>) -> Self {
         let known = HashMap::new();
@@ -120,10 +126,10 @@ impl<'a> Functions<'a> {
 /// Everything in which a node differs from more than half of those that have it. In the order of rails,
 /// then of `nodes`.
 pub(super) fn odd<'n, 'a>(property: &Property, nodes: &[&'n NodeView<'a>]) -> Vec<Odd<'n, 'a>> {
-    let mut groups: BTreeMap<Option<Rail>, BTreeMap<String, Vec<Known<'n, 'a>>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<Rail>, BTreeMap<Among, Vec<Known<'n, 'a>>>> = BTreeMap::new();
     let mut add = |rail, known: Known<'n, 'a>| {
         let groups = groups.entry(rail).or_default();
-        match groups.get_mut(known.seen.among.as_str()) {
+        match groups.get_mut(&known.seen.among) {
             Some(group) => group.push(known),
             None => drop(groups.insert(known.seen.among.clone(), vec![known])),
         }

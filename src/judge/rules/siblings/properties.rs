@@ -1,9 +1,11 @@
 //! In what the nodes of a cluster should be alike.
 
-use super::compare::{Of, Property, Seen};
+use arcstr::literal;
+
+use super::compare::{Among, Of, Property, Seen};
 use crate::judge::{NicView, NodeView};
 use crate::model::{
-    AcsControl, DeviceControl, Fact, Gbps, Iommu, PciAddress, PciFunction, PciRole, PcieTree, Rule,
+    AcsControl, DeviceControl, Gbps, Iommu, PciAddress, PciFunction, PciRole, PcieTree, Rule,
     Severity,
 };
 use crate::topology::{PathClass, path_class, pcie_limit};
@@ -183,7 +185,9 @@ fn netdev_mtu(_: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
     let seen = Seen::fact(&nic.port.netdev.value()?.mtu, u32::to_string)?;
     // Where the RDMA MTU follows from it, that is the one to tell.
     let rdma = nic.port.active_mtu.value();
-    Some(seen.among(rdma.map(u32::to_string).unwrap_or_default()))
+    let also = rdma.map(u32::to_string).unwrap_or_default();
+    let among = Among { model: None, also };
+    Some(Seen { among, ..seen })
 }
 
 fn pcie_link(tree: &PcieTree, nic: &PciAddress) -> Option<Seen> {
@@ -192,8 +196,11 @@ fn pcie_link(tree: &PcieTree, nic: &PciAddress) -> Option<Seen> {
     let end = limit.narrowest.below;
     (limit.unknown == 0).then(|| Seen {
         value: state.to_string(),
-        from: format!("/sys/bus/pci/devices/{end}/current_link_{{speed,width}}"),
-        among: model_at(tree, nic),
+        from: arcstr::format!("/sys/bus/pci/devices/{end}/current_link_{{speed,width}}"),
+        among: Among {
+            model: model_at(tree, nic),
+            also: String::new(),
+        },
     })
 }
 
@@ -209,11 +216,16 @@ fn way_to_gpus(tree: &PcieTree, nic: &PciAddress) -> Option<Seen> {
             0 => None,
             count => Some(format!("{class} to {count}")),
         });
-    let models: Vec<_> = gpus.iter().map(|gpu| model_of(gpu)).collect();
+    let word = |id: Option<u16>| id.map(|id| format!("{id:04x}")).unwrap_or_default();
+    let models = gpus.iter().map(|gpu| model_of(gpu).map(word).join(":"));
+    let models: Vec<String> = models.collect();
     (!gpus.is_empty()).then(|| Seen {
         value: parts.collect::<Vec<_>>().join(", "),
-        from: "/sys/bus/pci/devices, numa_node".to_owned(),
-        among: format!("{} {}", model_at(tree, nic), models.join(" ")),
+        from: literal!("/sys/bus/pci/devices, numa_node"),
+        among: Among {
+            model: model_at(tree, nic),
+            also: models.join(" "),
+        },
     })
 }
 
@@ -291,8 +303,8 @@ fn driver(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
 fn device_name(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<Seen> {
     let seen = Seen {
         value: nic.id.device.to_string(),
-        from: "/sys/class/infiniband".to_owned(),
-        among: String::new(),
+        from: literal!("/sys/class/infiniband"),
+        among: Among::default(),
     };
     Some(seen.among(model(node, nic)))
 }
@@ -301,22 +313,15 @@ fn kernel(node: &NodeView<'_>) -> Option<Seen> {
     Seen::fact(&node.facts.kernel, Clone::clone)
 }
 
-/// Vendor and device of a NIC's function; empty where they are unknown.
-fn model(node: &NodeView<'_>, nic: &NicView<'_>) -> String {
-    let at = node.pcie().zip(nic.pci());
-    at.map(|(tree, address)| model_at(tree, address))
-        .unwrap_or_default()
+/// Vendor and device of a NIC's function, as far as they are known.
+fn model(node: &NodeView<'_>, nic: &NicView<'_>) -> Option<[Option<u16>; 2]> {
+    model_at(node.pcie()?, nic.pci()?)
 }
 
-fn model_at(tree: &PcieTree, address: &PciAddress) -> String {
-    tree.function(address).map(model_of).unwrap_or_default()
+fn model_at(tree: &PcieTree, address: &PciAddress) -> Option<[Option<u16>; 2]> {
+    tree.function(address).map(model_of)
 }
 
-fn model_of(function: &PciFunction) -> String {
-    let id = |fact: &Fact<u16>| {
-        fact.value()
-            .map(|id| format!("{id:04x}"))
-            .unwrap_or_default()
-    };
-    format!("{}:{}", id(&function.vendor), id(&function.device))
+fn model_of(function: &PciFunction) -> [Option<u16>; 2] {
+    [&function.vendor, &function.device].map(|id| id.value().copied())
 }
