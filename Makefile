@@ -13,7 +13,8 @@ help:
 	@echo 'make lab         start the lab and leave it up (make lab-down ends it)'
 	@echo 'make lint        formatting, clippy, licences and advisories'
 	@echo 'make perftest    bandwidth beside ib_write_bw on the lab'
-	@echo 'make bench       rounds until slow NICs and their causes are named, on simulated clusters'
+	@echo 'make bench       rounds until slow NICs and their causes are named, on simulated clusters; the'
+	@echo '                 time of a frame of the dashboard'
 	@echo 'make soak        every case of the lab on four nodes five times'
 
 setup:
@@ -42,9 +43,11 @@ lint: setup
 perftest: setup
 	@tests/lab/perftest-ratio.sh
 
-# ARGS='--quick' is a small one; `cargo bench --bench sweep -- --runs 100` has more runs.
+# ARGS='--quick' is a small one; `cargo bench --bench sweep -- --runs 100` has more runs. NODES='16 128'
+# are the sizes of the runs that the dashboard shows.
 bench:
 	$(CARGO) bench --bench sweep -- $(ARGS)
+	$(CARGO) bench --bench dashboard -- $(NODES)
 
 soak: setup
 	@tests/lab/soak.sh

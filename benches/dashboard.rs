@@ -1,10 +1,11 @@
 //! What the dashboard costs: taking in events, drawing a frame, and showing what NICs carry now.
 //!
-//! `cargo bench --bench dashboard [-- NODES…]`. Runs of 16, 128, 1024 and 4096 nodes of 8 rails are
-//! simulated and recorded by one process and read by another, whose memory is then that of a dashboard.
-//! CPU time of one thread; frames of 120 x 40, drawn to memory. `still`: nothing changed since the frame
-//! before. `moved`: something did, so that rows are put in order anew. `watch`: the share of a core that
-//! a sample of each node in each second takes, with a frame a second.
+//! `cargo bench --bench dashboard [-- NODES…]`. Runs of 16, 128, 1024 and 4096 nodes of 8 rails, and of
+//! all pairs of 128 (`128full`), are simulated and recorded by one process and read by another, whose
+//! memory is then that of a dashboard. CPU time of one thread; frames of 120 x 40, drawn to memory.
+//! `still`: nothing changed since the frame before. The others: a node and a NIC's probe in each rail
+//! did, so that rows are put in order anew; in the grid, and in each of the other panes. `watch`: the
+//! share of a core that a sample of each node in each second takes, with a frame a second.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,20 +24,25 @@ use linerate::cluster::{Conductor, Limits};
 use linerate::config::{DEMO, read_scenario};
 use linerate::judge::judge;
 use linerate::model::{
-    Event, Fact, NodeName, PortLayout, PortReading, Quantity, Record, Sample, SampleLayout, Series,
+    Event, Fact, NodeName, Outcome, Pattern, PlannedPair, PortLayout, PortReading, ProbeId,
+    Quantity, Record, Sample, SampleLayout, Series,
 };
 use linerate::record::{Reader, Writer};
 use linerate::simulated::SimulatedFleet;
-use linerate::tui::{Depth, Ground, Run, Theme, View, draw};
+use linerate::tui::{Depth, Ground, Msg, Run, Theme, View, draw, update};
 use nix::time::{ClockId, clock_gettime};
 use procfs::process::Process;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 const RAILS: u16 = 8;
 
 /// Frames of each kind.
 const FRAMES: u32 = 200;
+
+/// The panes by their keys; the heading of the table has their names.
+const PANES: [char; 6] = ['1', '2', '3', '4', '5', '6'];
 
 /// Seconds of samples.
 const SECONDS: u64 = 30;
@@ -68,14 +74,21 @@ fn main() {
     let mut next = || words.find(|word| !word.starts_with("--"));
     let first = next();
     match first.as_deref() {
-        Some("play") => return play(next().unwrap().parse().unwrap(), next().unwrap().as_ref()),
-        Some("show") => return show(next().unwrap().parse().unwrap(), next().unwrap().as_ref()),
+        Some("play") => return play(&next().unwrap(), next().unwrap().as_ref()),
+        Some("show") => return show(&next().unwrap(), next().unwrap().as_ref()),
         _ => {}
     }
     let asked: Vec<String> = first.into_iter().chain(std::iter::from_fn(next)).collect();
-    let usual = || ["16", "128", "1024", "4096"].map(String::from).to_vec();
-    let sizes = if asked.is_empty() { usual() } else { asked };
-    println!("nodes  events  events/s  MiB    judge ms  still ms  moved ms  watch %  MiB watching");
+    let usual = || ["16", "128", "1024", "4096", "128full"].map(String::from);
+    let sizes = if asked.is_empty() {
+        usual().to_vec()
+    } else {
+        asked
+    };
+    println!("                                          ms of a frame");
+    println!(
+        "  nodes  events  events/s   MiB  judge ms  still   grid  pairs   node    cpu  found    run  watch %   MiB"
+    );
     for nodes in sizes {
         let folder = tempfile::tempdir().unwrap();
         let record = folder.path().join("run.jsonl");
@@ -88,10 +101,15 @@ fn main() {
 }
 
 /// Records a simulated run.
-fn play(nodes: u16, record: &Path) {
+fn play(size: &str, record: &Path) {
+    let (nodes, pattern) = match size.strip_suffix("full") {
+        Some(nodes) => (nodes, Pattern::Full),
+        None => (size, Pattern::Adaptive),
+    };
     let scenario = read_scenario(DEMO, "the demo").unwrap();
-    let (scenario, _) = scenario.resized(Some(nodes), Some(RAILS));
-    let settings = scenario.settings(1).unwrap();
+    let (scenario, _) = scenario.resized(Some(nodes.parse().unwrap()), Some(RAILS));
+    let mut settings = scenario.settings(1).unwrap();
+    settings.sweep.pattern = pattern;
     let fleet = SimulatedFleet::new(&scenario, &settings.nodes, 1);
     let mut writer = Writer::create(record).unwrap();
     let mut emit = |event: Event| -> Result<(), Infallible> {
@@ -104,7 +122,7 @@ fn play(nodes: u16, record: &Path) {
 }
 
 /// Reads it into a dashboard, and prints a line of the table.
-fn show(nodes: u16, record: &Path) {
+fn show(size: &str, record: &Path) {
     let mut run = Run::default();
     let (mut learning, mut events) = (Duration::ZERO, 0_u32);
     let reader = Reader::new(BufReader::new(File::open(record).unwrap()), record);
@@ -123,30 +141,70 @@ fn show(nodes: u16, record: &Path) {
     for _ in 0..FRAMES {
         timed(&mut still, || screen.frame(&run));
     }
-    let mut moved = Duration::ZERO;
-    for n in 0..FRAMES {
-        let name = run.grid().rows()[n as usize % usize::from(nodes)]
-            .name
-            .clone();
-        run.learn(Box::new(connected(name)));
-        timed(&mut moved, || screen.frame(&run));
-    }
+    let moved = PANES.map(|pane| moved(&mut run, &mut screen, pane));
+    screen.press('1', &run);
     let watch = watch(&mut run, &mut screen);
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let frames = [still].into_iter().chain(moved);
+    let frames = frames.map(|all| format!("{:>6.3} ", ms(all) / f64::from(FRAMES)));
     println!(
-        "{nodes:>5} {events:>7} {:>9.0} {resident:>6.0} {:>9.1} {:>9.3} {:>9.3} {:>8.2} {:>9.0}",
+        "{size:>7} {events:>7} {:>9.0} {resident:>5.0} {:>9.1} {} {:>7.2} {:>5.0}",
         f64::from(events) / learning.as_secs_f64(),
         ms(judging),
-        ms(still) / f64::from(FRAMES),
-        ms(moved) / f64::from(FRAMES),
+        frames.collect::<String>(),
         watch * 100.0,
         resident_mib(),
     );
 }
 
-fn connected(node: NodeName) -> Record {
-    let agent = "0.1.0".to_owned();
-    record(0, Event::NodeConnected { node, agent })
+/// Frames of a pane, before each of which something changed.
+fn moved(run: &mut Run, screen: &mut Screen, pane: char) -> Duration {
+    let mut spent = Duration::ZERO;
+    screen.press(pane, run);
+    screen.frame(run);
+    let mut last = run
+        .ledger()
+        .probes()
+        .map(|probe| probe.planned.probe.0)
+        .max()
+        .unwrap();
+    for n in 0..FRAMES {
+        let rows = run.grid().rows();
+        let name = rows[n as usize % rows.len()].name.clone();
+        let known = run
+            .ledger()
+            .probes()
+            .skip(n as usize)
+            .take(usize::from(RAILS));
+        let pairs: Vec<PlannedPair> = known
+            .map(|probe| again(&probe.planned, &mut last))
+            .collect();
+        let ends: Vec<ProbeId> = pairs.iter().map(|planned| planned.probe).collect();
+        let round = n + 1_000_000;
+        run.learn(Box::new(record(0, Event::RoundPlanned { round, pairs })));
+        for probe in ends {
+            let outcome = Outcome::NotRun {
+                why: "for a change".into(),
+            };
+            run.learn(Box::new(record(0, Event::ProbeEnded { probe, outcome })));
+        }
+        run.learn(Box::new(record(
+            0,
+            Event::NodeConnected {
+                node: name,
+                agent: "0.1.0".into(),
+            },
+        )));
+        timed(&mut spent, || screen.frame(run));
+    }
+    spent
+}
+
+fn again(planned: &PlannedPair, last: &mut u64) -> PlannedPair {
+    *last += 1;
+    let mut planned = planned.clone();
+    planned.probe = ProbeId(*last);
+    planned
 }
 
 fn record(at_ms: u64, event: Event) -> Record {
@@ -235,5 +293,10 @@ impl Screen {
         self.view.settle(run);
         let view = &self.view;
         self.terminal.draw(|frame| draw(view, run, frame)).unwrap();
+    }
+
+    fn press(&mut self, key: char, run: &Run) {
+        let key = KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE);
+        update(&mut self.view, Msg::Key(key), run);
     }
 }

@@ -41,6 +41,7 @@ pub struct PortRates<'a> {
     pub layout: &'a PortLayout,
     /// The time between the two samples in microseconds.
     pub elapsed_us: u64,
+    moved: Vec<(&'a Series, u64)>,
     tallies: Vec<(Quantity, Fact<Tally>)>,
 }
 
@@ -142,6 +143,7 @@ impl<'a> PortRates<'a> {
         Some(Self {
             layout,
             elapsed_us,
+            moved: moved(layout, before, after),
             tallies: Quantity::ALL.iter().map(tally).collect(),
         })
     }
@@ -160,6 +162,11 @@ impl<'a> PortRates<'a> {
         let elapsed = self.elapsed_us as f64;
         let rate = |tally: Tally| tally.count as f64 * 1e6 / elapsed;
         self.tally(quantity).clone().map(rate)
+    }
+
+    /// The counters of errors and congestion that moved, and by how many of their quantity.
+    pub fn moved(&self) -> &[(&'a Series, u64)] {
+        &self.moved
     }
 
     /// The rate at which data was sent.
@@ -217,6 +224,23 @@ fn step(series: &Series, before: Option<u64>, after: Option<u64>) -> Step {
 fn is_event(quantity: Quantity) -> bool {
     use Quantity::{RxBytes, RxPackets, TxBytes, TxPackets};
     !matches!(quantity, TxBytes | RxBytes | TxPackets | RxPackets)
+}
+
+fn moved<'a>(
+    layout: &'a PortLayout,
+    before: &PortReading,
+    after: &PortReading,
+) -> Vec<(&'a Series, u64)> {
+    let series = layout.series.iter().enumerate();
+    let events = series.filter(|(_, series)| is_event(series.quantity));
+    let moved = events.filter_map(|(n, series)| {
+        let value = |reading: &PortReading| reading.values.get(n).copied().flatten();
+        match step(series, value(before), value(after)) {
+            Step::By(steps @ 1..) => Some((series, steps.saturating_mul(u64::from(series.unit)))),
+            _ => None,
+        }
+    });
+    moved.collect()
 }
 
 fn tally(

@@ -122,6 +122,7 @@ pub struct Grid {
     /// The best of each rail: what NICs are held against that nobody states a line rate of.
     best: Vec<Option<Gbps>>,
     version: u64,
+    members: u64,
 }
 
 impl Grid {
@@ -153,6 +154,11 @@ impl Grid {
     /// Grows with every change.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Grows when rows come or others take their places.
+    pub fn members(&self) -> u64 {
+        self.members
     }
 
     /// Takes in what an event changed; the ledger has it already.
@@ -193,6 +199,7 @@ impl Grid {
         }
         let row = |node| Row::new(node, leaves.get(node).map(|leaf| (*leaf).to_owned()));
         self.rows = settings.nodes.iter().map(row).collect();
+        self.members += 1;
         let places = self.rows.iter().enumerate();
         self.places = places.map(|(n, row)| (row.name.clone(), n)).collect();
     }
@@ -205,6 +212,7 @@ impl Grid {
             let mut row = Row::new(node, None);
             row.cells.resize_with(self.rails.len(), Cell::default);
             self.rows.push(row);
+            self.members += 1;
         }
         place
     }

@@ -8,6 +8,9 @@ use crate::model::{Fact, NodeName, Quantity, Sample, SampleLayout};
 /// So many of the last intervals are kept: three minutes of one second each.
 const TRAIL: usize = 180;
 
+/// So many counters of a port that moved are followed: more than ports have of them.
+const MOST_MOVED: usize = 32;
+
 /// A rate is no longer what is carried now once so many of its intervals have passed without another.
 const QUIET_INTERVALS: u64 = 3;
 
@@ -34,6 +37,25 @@ pub struct Counted {
     pub at_least: bool,
 }
 
+/// A counter of errors or congestion that moved since it is watched.
+#[derive(Debug, Clone)]
+pub struct Moved {
+    /// The name of its file.
+    pub name: String,
+    /// By how much, since it is watched.
+    pub sum: u64,
+    /// By how much in each of the last intervals, the newest at the end.
+    trail: VecDeque<f32>,
+}
+
+impl Moved {
+    /// By how much it moved in the last `count` intervals, the newest at the end.
+    pub fn trail(&self, count: usize) -> impl Iterator<Item = f32> {
+        let skip = self.trail.len().saturating_sub(count);
+        self.trail.iter().skip(skip).copied()
+    }
+}
+
 /// What a port does.
 #[derive(Debug, Clone, Default)]
 pub struct Lane {
@@ -49,6 +71,8 @@ pub struct Lane {
     pub peak: f32,
     /// What is counted beside, in the order of [`COUNTED`].
     pub counted: [Counted; COUNTED.len()],
+    /// The counters beside that moved, in the order in which they did.
+    pub moved: Vec<Moved>,
     /// Length of the last interval in milliseconds.
     interval_ms: u64,
     /// When it ended by this machine's clock, in milliseconds since 1970-01-01 UTC.
@@ -75,6 +99,11 @@ impl Lane {
         rates.map(move |rates| rates.get(direction).copied().unwrap_or(0.0))
     }
 
+    /// How many intervals are known of it.
+    pub fn intervals(&self) -> usize {
+        self.trail.len()
+    }
+
     fn take_in(&mut self, rates: &PortRates<'_>, at_ms: u64) {
         let gbps = |rate: Fact<crate::model::Gbps>| rate.value().map(|rate| rate.0 as f32);
         self.now = [gbps(rates.tx()), gbps(rates.rx())];
@@ -84,6 +113,7 @@ impl Lane {
             self.trail.pop_front();
         }
         self.trail.push_back(both);
+        self.follow(rates);
         for (counted, (quantity, _)) in self.counted.iter_mut().zip(COUNTED) {
             let tally = rates.tally(quantity).value();
             counted.now = tally.map(|tally| tally.count);
@@ -91,6 +121,39 @@ impl Lane {
             counted.at_least |= tally.is_some_and(|tally| !tally.missing.is_empty());
         }
         (self.interval_ms, self.at_ms) = (rates.elapsed_us / 1000, at_ms);
+    }
+}
+
+impl Lane {
+    /// Follows the counters that moved, each for as long as the rates.
+    fn follow(&mut self, rates: &PortRates<'_>) {
+        let intervals = self.trail.len();
+        for moved in &mut self.moved {
+            if moved.trail.len() == TRAIL {
+                moved.trail.pop_front();
+            }
+            moved.trail.push_back(0.0);
+        }
+        for &(series, count) in rates.moved() {
+            let name = series.from.rsplit('/').next().unwrap_or_default();
+            let known = self.moved.iter().position(|moved| moved.name == name);
+            let place = known.unwrap_or(self.moved.len());
+            if place >= MOST_MOVED {
+                continue;
+            }
+            if known.is_none() {
+                self.moved.push(Moved {
+                    name: name.to_owned(),
+                    sum: 0,
+                    trail: vec![0.0; intervals].into(),
+                });
+            }
+            let moved = &mut self.moved[place];
+            moved.sum = moved.sum.saturating_add(count);
+            if let Some(last) = moved.trail.back_mut() {
+                *last += count as f32;
+            }
+        }
     }
 }
 
@@ -214,6 +277,7 @@ mod tests {
         assert_eq!(lane.trail(0, 9).collect::<Vec<_>>(), [400.0]);
         assert_eq!((lane.counted[0].now, lane.counted[0].sum), (Some(2), 2));
         assert_eq!(lane.counted[3].now, None, "pauses are not counted");
+        assert_eq!((&*lane.moved[0].name, lane.moved[0].sum), ("errors", 2));
         assert!(lane.is_hurt());
         assert!(lane.is_fresh(6_000) && !lane.is_fresh(6_001));
     }
@@ -227,6 +291,56 @@ mod tests {
         live.watched(&node, &layout(&["mlx5_0", "mlx5_1"]));
         assert_eq!(live.lane(&node, "mlx5_1", 1).unwrap().counted[0].sum, 3);
         assert_eq!(live.lane(&node, "mlx5_0", 1).unwrap().counted[0].sum, 0);
+    }
+
+    #[test]
+    fn a_counter_that_moves_late_has_stood_still_before() {
+        let (mut live, node) = (Live::default(), NodeName::from("node01"));
+        live.watched(&node, &layout(&["mlx5_0"]));
+        let stood = |second: u64| if second < 199 { 5 } else { 8 };
+        for second in 0..=200 {
+            live.sampled(
+                &node,
+                &sample(second * 1_000_000, [second, stood(second)]),
+                second,
+            );
+        }
+        let lane = &live.lanes(&node)[0];
+        assert_eq!(lane.intervals(), TRAIL);
+        let [moved] = &lane.moved[..] else {
+            panic!("{:?}", lane.moved)
+        };
+        assert_eq!(moved.trail.len(), TRAIL);
+        assert_eq!(moved.trail(3).collect::<Vec<_>>(), [0.0, 3.0, 0.0]);
+        assert_eq!(moved.sum, 3);
+    }
+
+    #[test]
+    fn no_node_has_more_counters_followed_than_ports_have() {
+        let (mut live, node) = (Live::default(), NodeName::from("node01"));
+        let mut layout = layout(&["mlx5_0"]);
+        if let Fact::Known { value, .. } = &mut layout.ports {
+            let series = value[0].series[1].clone();
+            value[0].series = (0..100)
+                .map(|n| Series {
+                    from: n.to_string(),
+                    ..series.clone()
+                })
+                .collect();
+        }
+        live.watched(&node, &layout);
+        for second in 0..3 {
+            let values = vec![Some(second << 40); 100];
+            let at_us = second * 1_000_000;
+            live.sampled(
+                &node,
+                &Sample {
+                    ports: vec![PortReading { at_us, values }],
+                },
+                second,
+            );
+        }
+        assert_eq!(live.lanes(&node)[0].moved.len(), MOST_MOVED);
     }
 
     #[test]

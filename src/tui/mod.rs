@@ -10,6 +10,7 @@
 //! State changes only in [`update`] and in [`Run`]; drawing reads. A thread of its own judges, so that
 //! nothing waits for it.
 
+mod blocks;
 mod clean;
 mod cost;
 mod draw;

@@ -1,5 +1,4 @@
-//! What is known of each pair of nodes on each rail, brought up to date by what each event changes, and
-//! what that adds up to in blocks.
+//! What is known of each pair of nodes on each rail, brought up to date by what each event changes.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,6 +10,12 @@ use crate::model::{Event, Gbps, Outcome, ProbeId, Rail};
 /// So many probes of a NIC are known as its last ones.
 const RECENT: usize = 16;
 
+/// So many probes of a pair are told.
+const MOST: usize = 64;
+
+/// So many of the last changes are kept, some rounds of a thousand nodes: who missed more looks at all.
+const CHANGES: usize = 32_768;
+
 /// A pair on a rail.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
@@ -20,25 +25,58 @@ pub struct Known {
     pub failed: bool,
     /// Its probes that run now.
     pub busy: u32,
-    /// All its probes, in order.
-    pub probes: Vec<ProbeId>,
+    /// Its last probe.
+    pub last: Option<ProbeId>,
 }
 
-/// What the pairs of a block add up to.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Block {
-    /// The lowest share of what is expected that one of them reached.
-    pub share: Option<f64>,
-    /// Those that were measured.
-    pub measured: usize,
-    /// Those that were tried and never measured.
-    pub failed: usize,
-    /// Those that are probed now.
-    pub busy: usize,
+impl Known {
+    /// What of it counts in a block.
+    pub(super) fn standing(&self) -> Standing {
+        Standing {
+            best: self.best,
+            failed: self.failed,
+            busy: self.busy > 0,
+        }
+    }
+}
+
+/// What of a pair counts in a block.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Standing {
+    /// The best that it reached.
+    pub best: Option<Best>,
+    /// Whether it is probed now.
+    pub busy: bool,
+    failed: bool,
+}
+
+impl Standing {
+    /// Whether it was tried and never measured.
+    pub fn is_failure(&self) -> bool {
+        self.failed && self.best.is_none()
+    }
+
+    /// The share of what is expected that it reached.
+    pub fn share(&self, rail_best: Option<Gbps>) -> Option<f64> {
+        self.best?.share(rail_best)
+    }
+}
+
+/// A pair that stands otherwise than before.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// Its rail.
+    pub rail: Rail,
+    /// Sender and receiver by the places of their rows in the grid.
+    pub places: Places,
+    /// How it stood.
+    pub before: Standing,
+    /// How it stands.
+    pub after: Standing,
 }
 
 /// Sender and receiver by the places of their rows in the grid.
-type Places = (usize, usize);
+pub type Places = (usize, usize);
 
 /// All pairs that were planned.
 #[derive(Debug, Clone, Default)]
@@ -46,13 +84,18 @@ pub struct Pairs {
     rails: HashMap<Rail, HashMap<Places, Known>>,
     recent: HashMap<(usize, Rail), VecDeque<ProbeId>>,
     now: Vec<(Rail, Places)>,
+    /// The probe of the same pair before each that was not its first.
+    before: HashMap<ProbeId, ProbeId>,
+    changes: VecDeque<Change>,
+    /// How many changes came before those.
+    forgotten: u64,
 }
 
 impl Pairs {
     /// Takes in what an event changed; ledger and grid have it already.
     pub fn learn(&mut self, event: &Event, ledger: &Ledger, grid: &Grid) {
         match event {
-            Event::RunStarted { .. } => *self = Self::default(),
+            Event::RunStarted { .. } => self.begin_anew(),
             // The ledger forgets probes of NICs that play no more.
             Event::RunResumed { .. } | Event::RailsResolved { .. } => self.rebuild(ledger, grid),
             Event::RoundPlanned { pairs, .. } => {
@@ -74,24 +117,48 @@ impl Pairs {
     }
 
     fn rebuild(&mut self, ledger: &Ledger, grid: &Grid) {
-        *self = Self::default();
+        self.begin_anew();
         for probe in ledger.probes() {
             self.plan(probe, grid, false);
             self.ended(probe, ledger, grid);
         }
     }
 
+    /// Whoever saw what was here has seen nothing.
+    fn begin_anew(&mut self) {
+        let forgotten = self.version() + 1;
+        *self = Self {
+            forgotten,
+            ..Self::default()
+        };
+    }
+
     /// Nothing is probed now.
     fn idle(&mut self) {
         for (rail, places) in std::mem::take(&mut self.now) {
-            if let Some(known) = self.known_mut(rail, places) {
-                known.busy = 0;
-            }
+            self.change(rail, places, |known| known.busy = 0);
         }
     }
 
-    fn known_mut(&mut self, rail: Rail, places: Places) -> Option<&mut Known> {
-        self.rails.get_mut(&rail)?.get_mut(&places)
+    /// Changes what is known of a pair that was planned.
+    fn change(&mut self, rail: Rail, places: Places, change: impl FnOnce(&mut Known)) {
+        let known = self.rails.get_mut(&rail);
+        let Some(known) = known.and_then(|rail| rail.get_mut(&places)) else {
+            return;
+        };
+        let before = known.standing();
+        change(known);
+        let after = known.standing();
+        if self.changes.len() == CHANGES {
+            self.changes.pop_front();
+            self.forgotten += 1;
+        }
+        self.changes.push_back(Change {
+            rail,
+            places,
+            before,
+            after,
+        });
     }
 
     fn plan(&mut self, probe: &Probe, grid: &Grid, runs: bool) {
@@ -108,30 +175,34 @@ impl Pairs {
         }
         let known = self.rails.entry(rail).or_default();
         let known = known.entry(places).or_default();
-        known.probes.push(id);
+        if let Some(last) = known.last.replace(id) {
+            self.before.insert(id, last);
+        }
         if runs {
-            known.busy += 1;
+            self.change(rail, places, |known| known.busy += 1);
             self.now.push((rail, places));
         }
     }
 
     fn ended(&mut self, probe: &Probe, ledger: &Ledger, grid: &Grid) {
-        let rail = probe.planned.pair.rail;
-        let known = places(probe, grid).and_then(|places| self.known_mut(rail, places));
-        let Some(known) = known else { return };
-        known.busy = known.busy.saturating_sub(1);
-        if probe.planned.purpose.isolates() {
+        let Some(places) = places(probe, grid) else {
             return;
-        }
-        if let Some(rate) = probe.rate() {
-            known.failed = false;
-            if known.best.is_none_or(|best| best.rate < rate) {
-                let expected = expected(ledger, probe).value().copied();
-                known.best = Some(Best { rate, expected });
+        };
+        self.change(probe.planned.pair.rail, places, |known| {
+            known.busy = known.busy.saturating_sub(1);
+            if probe.planned.purpose.isolates() {
+                return;
             }
-        } else if probe.was_tried() {
-            known.failed = true;
-        }
+            if let Some(rate) = probe.rate() {
+                known.failed = false;
+                if known.best.is_none_or(|best| best.rate < rate) {
+                    let expected = expected(ledger, probe).value().copied();
+                    known.best = Some(Best { rate, expected });
+                }
+            } else if probe.was_tried() {
+                known.failed = true;
+            }
+        });
     }
 
     /// A pair, where it was planned.
@@ -145,41 +216,27 @@ impl Pairs {
         recent.into_iter().flatten().rev().copied()
     }
 
-    /// The blocks of a rail: so many nodes down and across of those in `axis`, row after row.
-    pub fn blocks(
-        &self,
-        rail: Rail,
-        axis: &[usize],
-        per: (usize, usize),
-        rail_best: Option<Gbps>,
-    ) -> Vec<Block> {
-        let (down, across) = (axis.len().div_ceil(per.0), axis.len().div_ceil(per.1));
-        let mut blocks = vec![Block::default(); down * across];
-        let rows = axis.iter().max().map_or(0, |row| row + 1);
-        let mut places = vec![None; rows];
-        for (place, row) in axis.iter().enumerate() {
-            places[*row] = Some(place);
-        }
-        let place = |row: usize| places.get(row).copied().flatten();
-        for ((from, to), known) in self.rails.get(&rail).into_iter().flatten() {
-            if let (Some(from), Some(to)) = (place(*from), place(*to)) {
-                blocks[from / per.0 * across + to / per.1].add(known, rail_best);
-            }
-        }
-        blocks
+    /// The last probes of a pair, the newest first.
+    pub fn probes(&self, known: &Known) -> impl Iterator<Item = ProbeId> {
+        let before = |id: &ProbeId| self.before.get(id).copied();
+        std::iter::successors(known.last, before).take(MOST)
     }
-}
 
-impl Block {
-    fn add(&mut self, known: &Known, rail_best: Option<Gbps>) {
-        self.busy += usize::from(known.busy > 0);
-        self.measured += usize::from(known.best.is_some());
-        self.failed += usize::from(known.failed && known.best.is_none());
-        let share = known.best.and_then(|best| best.share(rail_best));
-        self.share = match (self.share, share) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (one, other) => one.or(other),
-        };
+    /// All pairs of a rail that were planned.
+    pub(super) fn of_rail(&self, rail: Rail) -> impl Iterator<Item = (Places, Standing)> {
+        let pairs = self.rails.get(&rail).into_iter().flatten();
+        pairs.map(|(places, known)| (*places, known.standing()))
+    }
+
+    /// Grows with every change.
+    pub(super) fn version(&self) -> u64 {
+        self.forgotten + self.changes.len() as u64
+    }
+
+    /// What changed since a version; `None` where that is not known any more.
+    pub(super) fn changes(&self, since: u64) -> Option<impl Iterator<Item = &Change>> {
+        let known = usize::try_from(since.checked_sub(self.forgotten)?).ok()?;
+        (known <= self.changes.len()).then(|| self.changes.range(known..))
     }
 }
 
@@ -203,7 +260,7 @@ pub fn outcome_in_words(probe: &Probe) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::testing::events;
+    use crate::ledger::testing::{events, probed};
 
     fn learned(events: &[Event]) -> (Pairs, Grid) {
         let (mut ledger, mut grid) = (Ledger::default(), Grid::default());
@@ -214,27 +271,6 @@ mod tests {
             pairs.learn(event, &ledger, &grid);
         }
         (pairs, grid)
-    }
-
-    #[test]
-    fn a_block_has_the_worst_of_its_pairs() {
-        let run = events(6, 1, &|i, j, _| match (i, j) {
-            (0, 3) => Some(195.0),
-            (4, 1) => None,
-            _ => Some(391.0),
-        });
-        let (pairs, _) = learned(&run);
-        let axis: Vec<usize> = (0..6).collect();
-        let blocks = pairs.blocks(Rail(0), &axis, (2, 3), None);
-        assert_eq!(blocks.len(), 3 * 2);
-        let low = blocks[1];
-        assert_eq!((low.measured, low.failed), (6, 0));
-        assert!((low.share.unwrap() - 0.497).abs() < 0.01, "{low:?}");
-        assert_eq!((blocks[4].measured, blocks[4].failed), (5, 1));
-        // Of what is filtered out nothing is told.
-        let some = pairs.blocks(Rail(0), &[0, 1], (1, 1), None);
-        assert_eq!(some.iter().map(|block| block.measured).sum::<usize>(), 2);
-        assert!(pairs.blocks(Rail(9), &[], (1, 1), None).is_empty());
     }
 
     #[test]
@@ -260,7 +296,27 @@ mod tests {
             .find(|e| matches!(e, Event::RailsResolved { .. }));
         run.push(again.unwrap().clone());
         let (pairs, _) = learned(&run);
-        assert_eq!(pairs.get(Rail(0), 0, 1).unwrap().probes.len(), 1);
+        let known = pairs.get(Rail(0), 0, 1).unwrap();
+        assert_eq!(pairs.probes(known).count(), 1);
         assert_eq!(pairs.recent(0, Rail(0)).count(), 4);
+    }
+
+    #[test]
+    fn the_probes_of_a_pair_are_told_in_order_whatever_their_numbers() {
+        let mut run = events(2, 1, &|_, _, _| Some(391.0));
+        let end = run.len() - 1;
+        let pair = run.iter().find_map(|event| match event {
+            Event::RoundPlanned { pairs, .. } => Some(pairs[0].pair.clone()),
+            _ => None,
+        });
+        // The last has the number of the first again.
+        let again = [9, 7, 0].map(ProbeId).into_iter();
+        let again = again.flat_map(|id| probed(id, pair.clone().unwrap(), Some(1.0)));
+        run.splice(end..end, again.collect::<Vec<_>>());
+        let (pairs, _) = learned(&run);
+        let known = pairs.get(Rail(0), 0, 1).unwrap();
+        let told: Vec<u64> = pairs.probes(known).map(|id| id.0).collect();
+        assert_eq!(told[..3], [0, 7, 9]);
+        assert_eq!(told.len(), MOST);
     }
 }

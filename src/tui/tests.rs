@@ -201,13 +201,13 @@ fn pairs_that_outnumber_characters_are_drawn_in_blocks() {
     // The slow receiver is in the block of its column, in every line.
     let shape = super::panes::pairs::Shape::of(&view);
     assert_eq!(shape.count, (14, 20));
-    for line in view.blocks.chunks(shape.count.1) {
+    for line in view.blocks.all().chunks(shape.count.1) {
         assert!(line[8].share.unwrap() < 0.5 && line[7].share.unwrap() > 0.9);
     }
     // One that failed is seen whatever is beside it.
     press(&mut view, &run, "[");
-    let failed: Vec<usize> = (0..view.blocks.len())
-        .filter(|block| view.blocks[*block].failed > 0)
+    let failed: Vec<usize> = (0..view.blocks.all().len())
+        .filter(|block| view.blocks.all()[*block].failed > 0)
         .collect();
     assert_eq!(failed, [20 + 2]);
 }

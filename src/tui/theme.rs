@@ -173,15 +173,21 @@ impl Theme {
         }
     }
 
+    /// Those of the sixteen that can be read on the ground by xterm's palette: its dark blue is lost on
+    /// black, its cyan and yellow are on white.
     fn ansi(&self, role: Role) -> Color {
-        match role {
-            Role::Good => Color::Cyan,
-            Role::Half => Color::Red,
-            Role::Degraded | Role::Doubt if self.ground == Ground::Dark => Color::Yellow,
-            Role::Degraded | Role::Doubt => Color::Reset,
-            Role::Dead => Color::Magenta,
-            Role::Busy | Role::Title => Color::Blue,
-            Role::Dim => Color::Reset,
+        let dark = self.ground == Ground::Dark;
+        match (role, dark) {
+            (Role::Good, true) => Color::Cyan,
+            (Role::Half, true) => Color::LightRed,
+            (Role::Degraded | Role::Doubt, true) => Color::Yellow,
+            (Role::Dead, true) => Color::LightMagenta,
+            (Role::Busy | Role::Title, true) => Color::LightBlue,
+            (Role::Half, false) => Color::Red,
+            (Role::Degraded | Role::Doubt, false) => Color::Reset,
+            (Role::Dead, false) => Color::Magenta,
+            (Role::Good | Role::Busy | Role::Title, false) => Color::Blue,
+            (Role::Dim, _) => Color::Reset,
         }
     }
 }
@@ -224,6 +230,75 @@ fn unicode(environment: &dyn Fn(&str) -> Option<String>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The colours of xterm as others have them: its 16, the cube, the greys.
+    fn rgb(color: Color) -> Option<(u8, u8, u8)> {
+        const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+        Some(match color {
+            Color::Rgb(r, g, b) => (r, g, b),
+            Color::Red => (205, 0, 0),
+            Color::Yellow => (205, 205, 0),
+            Color::Blue => (0, 0, 238),
+            Color::Magenta => (205, 0, 205),
+            Color::Cyan => (0, 205, 205),
+            Color::LightRed => (255, 0, 0),
+            Color::LightBlue => (92, 92, 255),
+            Color::LightMagenta => (255, 0, 255),
+            Color::Indexed(n @ 16..=231) => {
+                let level = |of: u8| LEVELS[usize::from((n - 16) / of % 6)];
+                (level(36), level(6), level(1))
+            }
+            Color::Indexed(n @ 232..) => [8 + (n - 232) * 10; 3].into(),
+            _ => return None,
+        })
+    }
+
+    /// The contrast of two colours (WCAG 2.2): about 4.5 and more can be read.
+    fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
+        let light = |c: u8| match f64::from(c) / 255.0 {
+            c if c <= 0.04045 => c / 12.92,
+            c => ((c + 0.055) / 1.055).powf(2.4),
+        };
+        let light = |(r, g, b)| 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b) + 0.05;
+        light(a).max(light(b)) / light(a).min(light(b))
+    }
+
+    #[test]
+    fn every_role_can_be_read_on_both_grounds() {
+        use Role::{Busy, Dead, Degraded, Dim, Doubt, Good, Half, Title};
+        for (ground, back) in [(Ground::Dark, (0, 0, 0)), (Ground::Light, (255, 255, 255))] {
+            for depth in [Depth::True, Depth::Indexed, Depth::Ansi] {
+                let unicode = true;
+                let theme = Theme {
+                    depth,
+                    ground,
+                    unicode,
+                };
+                for role in [Good, Half, Degraded, Dead, Doubt, Busy, Dim, Title] {
+                    let text = theme.style(role).fg.unwrap();
+                    if text == Color::Reset {
+                        continue;
+                    }
+                    let contrast = contrast(rgb(text).unwrap(), back);
+                    assert!(
+                        contrast >= 4.4,
+                        "{role:?} {depth:?} {ground:?}: {contrast:.1}"
+                    );
+                }
+                for tenths in 0..10 {
+                    let shade = theme.shade(tenths);
+                    let (Some(text), Some(back)) = (shade.fg, shade.bg) else {
+                        continue;
+                    };
+                    let contrast = contrast(rgb(text).unwrap(), rgb(back).unwrap());
+                    assert!(
+                        contrast >= 3.0,
+                        "{tenths} {depth:?} {ground:?}: {contrast:.1}"
+                    );
+                }
+            }
+        }
+    }
 
     fn of(variables: &[(&str, &str)]) -> Theme {
         Theme::of(&|name| {

@@ -1,9 +1,9 @@
 //! What is looked at, and how: the pane, the cursor, the order, the filter. Nothing of the run itself.
 
+use super::blocks::{Blocks, Map};
 use super::clean::columns;
 use super::grid::Row;
 use super::marks::Mark;
-use super::pairs::Block;
 use super::panes;
 use super::run::Run;
 use super::theme::Theme;
@@ -175,8 +175,8 @@ pub struct View {
     pub axis: Vec<usize>,
     /// The row of the receiver that the cursor of the pairs is on.
     pub to: usize,
-    /// The pairs of the rail in blocks, row after row.
-    pub blocks: Vec<Block>,
+    /// The pairs of the rail in blocks.
+    pub blocks: Blocks,
     /// The first line shown of the node.
     pub node_top: usize,
     /// The cursor of CPU cost, in NICs.
@@ -206,6 +206,8 @@ pub struct View {
     /// The time, in milliseconds since 1970-01-01 UTC.
     pub now_ms: u64,
     seen: Option<(u64, Sort, String)>,
+    /// Which rows were chosen from, and the filter that they were chosen by.
+    among: Option<(u64, String)>,
     listed: Option<(u64, Option<Only>, String)>,
 }
 
@@ -229,7 +231,7 @@ impl View {
             lines: Vec::new(),
             axis: Vec::new(),
             to: usize::MAX,
-            blocks: Vec::new(),
+            blocks: Blocks::default(),
             node_top: 0,
             cpu: List::default(),
             name_width: 0,
@@ -245,6 +247,7 @@ impl View {
             title,
             now_ms: 0,
             seen: None,
+            among: None,
             listed: None,
         }
     }
@@ -359,12 +362,23 @@ impl View {
             let other = self.axis.get(1).or(self.axis.first());
             self.to = other.copied().unwrap_or(usize::MAX);
         }
-        let shape = panes::pairs::Shape::of(self);
-        let rail = run.grid().rails().get(self.rail).copied();
-        self.blocks = rail.map_or(Vec::new(), |rail| {
-            let best = run.grid().best_of(self.rail);
-            run.pairs().blocks(rail, &self.axis, shape.per, best)
-        });
+        let per = panes::pairs::Shape::of(self).per;
+        let Some(rail) = run.grid().rails().get(self.rail).copied() else {
+            self.blocks = Blocks::default();
+            return;
+        };
+        let rail_best = run.grid().best_of(self.rail);
+        if self.blocks.is_of(rail, &self.axis, per, rail_best) {
+            self.blocks.catch_up(run.pairs());
+            return;
+        }
+        let map = Map {
+            rail,
+            axis: self.axis.clone(),
+            per,
+            rail_best,
+        };
+        self.blocks.turn_to(map, run.pairs());
     }
 
     /// The finding that the cursor is on.
@@ -378,16 +392,31 @@ impl View {
             || finding.subject.to_string().contains(&self.filter)
     }
 
-    fn arrange(&mut self, run: &Run) {
+    /// The rows that the filter lets through.
+    fn wanted(&self, run: &Run) -> Vec<usize> {
         let rows = run.grid().rows();
         let wanted = |row: &Row| {
-            let in_leaf = row
-                .leaf
-                .as_ref()
-                .is_some_and(|leaf| leaf.contains(&self.filter));
+            let leaf = row.leaf.as_ref();
+            let in_leaf = leaf.is_some_and(|leaf| leaf.contains(&self.filter));
             row.name.0.contains(&self.filter) || in_leaf
         };
-        let mut order: Vec<usize> = (0..rows.len()).filter(|n| wanted(&rows[*n])).collect();
+        (0..rows.len()).filter(|n| wanted(&rows[*n])).collect()
+    }
+
+    fn arrange(&mut self, run: &Run) {
+        let rows = run.grid().rows();
+        // Few rows change places from one frame to the next, and what is nearly in order is soon in order.
+        let same = self.among.as_ref();
+        let same = same.is_some_and(|(members, filter)| {
+            *members == run.grid().members() && *filter == self.filter
+        });
+        if !same {
+            self.axis = self.wanted(run);
+            let names = self.axis.iter().map(|row| columns(&rows[*row].name.0));
+            self.name_width = names.max().unwrap_or(0);
+            self.among = Some((run.grid().members(), self.filter.clone()));
+        }
+        let mut order = std::mem::take(&mut self.axis);
         // Among those that are well, noise must not move rows about.
         let rate = |row: &Row| {
             if row.mark < Mark::Warned {
@@ -411,17 +440,15 @@ impl View {
                 Sort::Leaf => a.leaf.cmp(&b.leaf).then_with(|| worst(a, b)),
             }
         });
-        let widths = order.iter().map(|n| columns(&rows[*n].name.0));
-        self.name_width = widths.max().unwrap_or(0);
-        self.axis.clone_from(&order);
         self.lines.clear();
         let mut leaf = None;
-        for row in order {
+        for &row in &order {
             if self.sort == Sort::Leaf && leaf != Some(&rows[row].leaf) {
                 leaf = Some(&rows[row].leaf);
                 self.lines.push(GridLine::Leaf(row));
             }
             self.lines.push(GridLine::Node(row));
         }
+        self.axis = order;
     }
 }

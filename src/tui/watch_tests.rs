@@ -12,7 +12,8 @@ use super::update::update;
 use super::view::{Sort, View};
 use crate::ledger::testing::events;
 use crate::model::{
-    Event, Fact, NodeName, PortLayout, PortReading, Quantity, Record, Sample, SampleLayout, Series,
+    Event, Fact, NodeName, PortLayout, PortReading, Quantity, QueuePairHolder, Record, Sample,
+    SampleLayout, Series,
 };
 
 const BEGUN_MS: u64 = 1_000_000;
@@ -162,8 +163,8 @@ fn what_is_not_of_now_is_not_shown() {
     assert!(later.contains("no reading of its counters came lately"));
 }
 
-#[test]
-fn a_sweep_shows_both_and_samples_ask_for_no_judgement() {
+/// A sweep of two nodes, one of which is sampled.
+fn swept(seconds: u64) -> Run {
     let mut run = Run::default();
     let mut all = events(2, 2, &|_, _, _| Some(391.0));
     all.truncate(7);
@@ -174,8 +175,62 @@ fn a_sweep_shows_both_and_samples_ask_for_no_judgement() {
     let layout = layout(&["mlx5_0", "mlx5_1"]);
     learn(&mut run, BEGUN_MS, Event::NodeWatched { node, layout });
     let (learned, version) = (run.learned(), run.grid().version());
-    sampled(&mut run, "node01", 3, 2);
+    sampled(&mut run, "node01", seconds, 2);
     assert_eq!((run.learned(), run.grid().version()), (learned, version));
+    run
+}
+
+#[test]
+fn the_counters_of_a_node_over_the_last_minutes() {
+    let run = swept(90);
+    for size in [(80, 24), (120, 40), (200, 60)] {
+        let mut view = view(&run, size);
+        view.now_ms = BEGUN_MS + 90_500;
+        press(&mut view, &run, '3');
+        // On the smallest screen the NICs are below the rest.
+        (0..8).for_each(|_| drop(press(&mut view, &run, 'j')));
+        let name = format!("counters_{}x{}", size.0, size.1);
+        insta::assert_snapshot!(name, screen(&view, &run));
+    }
+    let mut view = view(&run, (120, 40));
+    press(&mut view, &run, '3');
+    view.now_ms = BEGUN_MS + 150_000;
+    let later = screen(&view, &run);
+    assert!(later.contains("no reading of them came lately"), "{later}");
+    assert!(!later.contains("+1 of"), "{later}");
+    // The other node is not sampled.
+    press(&mut view, &run, 'l');
+    let other = screen(&view, &run);
+    assert!(
+        other.contains("node02") && other.contains("not read"),
+        "{other}"
+    );
+}
+
+#[test]
+fn a_node_that_is_only_watched_has_its_counters() {
+    let mut run = watch();
+    let holder = QueuePairHolder {
+        pid: Some(4711),
+        name: "python3".into(),
+        rc: 12,
+        ..QueuePairHolder::default()
+    };
+    let held = std::iter::once(("mlx5_2".to_owned(), vec![holder])).collect();
+    let event = Event::NodeQueuePairs {
+        node: "node02".into(),
+        queue_pairs: Fact::known(held, "test"),
+    };
+    learn(&mut run, BEGUN_MS, event);
+    let mut view = view(&run, (80, 24));
+    press(&mut view, &run, 'j');
+    press(&mut view, &run, '3');
+    insta::assert_snapshot!("watched_node", screen(&view, &run));
+}
+
+#[test]
+fn a_sweep_shows_both_and_samples_ask_for_no_judgement() {
+    let run = swept(3);
     let mut view = view(&run, (80, 24));
     view.now_ms = BEGUN_MS + 3500;
     let carried = screen(&view, &run);

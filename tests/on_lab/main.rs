@@ -10,6 +10,7 @@ mod bandwidth;
 mod bench;
 #[path = "../support/closed_port.rs"]
 mod closed_port;
+mod dashboard;
 mod disturbed;
 mod endings;
 mod faults;
@@ -21,6 +22,8 @@ mod record;
 mod running;
 mod server;
 mod table;
+#[path = "../support/terminal.rs"]
+mod terminal;
 mod ways_in;
 
 use std::path::PathBuf;
@@ -40,6 +43,10 @@ const CASES: &[Case] = &[
     (
         "a_slow_receiver_is_named",
         bandwidth::a_slow_receiver_is_named,
+    ),
+    (
+        "a_slow_nic_stands_out_and_leads_to_its_finding",
+        dashboard::a_slow_nic_stands_out_and_leads_to_its_finding,
     ),
     (
         "a_healthy_cluster_has_no_finding",

@@ -1,6 +1,10 @@
 //! The built binary on a terminal of its own, whose screen is read as a person would.
 
 #![allow(dead_code, reason = "each test that includes this uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test whose terminal cannot be made must fail"
+)]
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -88,9 +92,13 @@ impl Terminal {
     }
 
     pub fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        self.within(PATIENCE, what, is_so);
+    }
+
+    pub fn within(&self, time: Duration, what: &str, is_so: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !is_so(self) {
-            assert!(begun.elapsed() < PATIENCE, "no {what}:\n{}", self.text());
+            assert!(begun.elapsed() < time, "no {what}:\n{}", self.text());
             std::thread::sleep(Duration::from_millis(20));
         }
     }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::model::{Finding, visible};
+use crate::model::{Finding, Subject, visible};
 use crate::tui::clean::{fit, pad, wrap};
 use crate::tui::draw::{body_lines, put, put_all};
 use crate::tui::marks::severity;
@@ -54,7 +54,7 @@ fn split(area: Rect) -> (Rect, Option<Rect>) {
     if area.width < SIDE_BY_SIDE {
         return (area, None);
     }
-    let width = area.width * 9 / 20;
+    let width = area.width / 2;
     let left = Rect { width, ..area };
     let right = Rect {
         x: area.x + width + 2,
@@ -115,7 +115,7 @@ fn row(finding: &Finding, theme: &Theme, selected: bool, width: usize) -> Line<'
     };
     let ratio = finding.ratio.filter(|ratio| ratio.is_finite());
     let ratio = ratio.map_or_else(String::new, |ratio| format!("{:.2}", ratio.min(99.0)));
-    let subject = finding.subject.to_string();
+    let subject = in_short(&finding.subject);
     let taken = 12 + 20 + 6;
     let room = width.saturating_sub(taken);
     Line::from(vec![
@@ -124,6 +124,19 @@ fn row(finding: &Finding, theme: &Theme, selected: bool, width: usize) -> Line<'
         Span::styled(format!(" {ratio:>4} "), style),
         Span::styled(pad(&subject, room), style),
     ])
+}
+
+/// Who it is about, the node first: in a narrow list the end is cut.
+fn in_short(subject: &Subject) -> String {
+    match subject {
+        Subject::NodeRail(node, rail) => format!("{node} {rail}"),
+        Subject::Device(node, device) => format!("{node} {device}"),
+        Subject::Nic(nic, _, direction) => {
+            let way = direction.map(|direction| format!(" {direction}"));
+            format!("{} {}{}", nic.node, nic.device, way.unwrap_or_default())
+        }
+        other => other.to_string(),
+    }
 }
 
 /// The finding in words, its evidence, and what to do.

@@ -1,18 +1,20 @@
 //! One node: where its NICs and GPUs sit, what is between them, and what is known of each NIC.
 
 use std::collections::HashMap;
-use std::fmt::Display;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
+use super::counters;
+use super::page::Page;
+use crate::ledger::NodeWatch;
 use crate::model::{Counters, Fact, NodeFacts, PciAddress, PciFunction, PciRole, PcieTree, Port};
-use crate::model::{RdmaDevice, SoftwareRdma};
+use crate::model::{QueuePairHolder, QueuePairs, RdmaDevice, SoftwareRdma};
 use crate::topology::words::{errors_text, limit_text, link_text, model, nearest_text};
 use crate::topology::{LinkOnPath, affinity, links_on_path, pcie_limit};
-use crate::tui::clean::{clock, fit, pad, wrap};
+use crate::tui::clean::{clock, fit, pad};
 use crate::tui::draw::put_all;
 use crate::tui::grid::Row;
 use crate::tui::marks::Mark;
@@ -42,51 +44,6 @@ pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buff
     put_all(buffer, area, &lines, view.node_top);
 }
 
-/// Lines of a label and a text.
-struct Page {
-    lines: Vec<Line<'static>>,
-    theme: Theme,
-    width: usize,
-}
-
-impl Page {
-    fn title(&mut self, text: &str) {
-        let style = self.theme.style(Role::Title);
-        let text = pad(&format!(" {text}"), self.width);
-        self.lines.push(Line::styled(text, style));
-    }
-
-    fn blank(&mut self) {
-        self.lines.push(Line::default());
-    }
-
-    /// The text below itself where it is long.
-    fn say(&mut self, label: &str, text: impl Display) {
-        self.say_as(label, text, Style::new());
-    }
-
-    fn say_as(&mut self, label: &str, text: impl Display, style: Style) {
-        const LABEL: usize = 13;
-        let dim = self.theme.style(Role::Dim);
-        let text = wrap(&text.to_string(), self.width.saturating_sub(LABEL + 2));
-        for (n, line) in text.into_iter().enumerate() {
-            let label = if n == 0 { label } else { "" };
-            self.lines.push(Line::from(vec![
-                Span::styled(format!("   {}", pad(label, LABEL - 2)), dim),
-                Span::styled(line, style),
-            ]));
-        }
-    }
-
-    fn fact(&mut self, label: &str, fact: &Fact<impl Display>) {
-        match fact {
-            Fact::Known { value, .. } => self.say(label, value),
-            Fact::Unknown { why } if fact.was_asked() => self.say(label, format!("unknown: {why}")),
-            Fact::Unknown { .. } => {}
-        }
-    }
-}
-
 fn lines(view: &View, run: &Run, width: usize) -> Vec<Line<'static>> {
     let mut page = Page {
         lines: Vec::new(),
@@ -104,7 +61,7 @@ fn lines(view: &View, run: &Run, width: usize) -> Vec<Line<'static>> {
         page.say_as("lost", why, style);
     }
     let Some(facts) = node.and_then(|node| node.facts.as_ref()) else {
-        page.say("", "it was not surveyed yet");
+        unsurveyed(&mut page, view, run, row);
         return page.lines;
     };
     host(&mut page, facts);
@@ -124,10 +81,39 @@ fn lines(view: &View, run: &Run, width: usize) -> Vec<Line<'static>> {
     if let Some(why) = facts.rdma.why_unknown() {
         page.say("RDMA", format!("unknown: {why}"));
     }
+    if let Some(why) = counters::why_none(view, run).filter(|_| !devices.is_empty()) {
+        page.say("counters", why);
+    }
     for nic in devices.iter().take(MOST_ENDS) {
-        device(&mut page, view, row, facts, nic);
+        device(&mut page, (view, run), row, facts, nic);
     }
     page.lines
+}
+
+/// What is known of a node that is only watched, or was not surveyed yet: its counters, and who holds
+/// queue pairs.
+fn unsurveyed(page: &mut Page, view: &View, run: &Run, row: &Row) {
+    match run.is_watch() {
+        true => page.say(
+            "",
+            "what is in it is not looked at by a watch: linerate inspect shows that",
+        ),
+        false => page.say("", "it was not surveyed yet"),
+    }
+    let watch = run.ledger().get_node(&row.name);
+    let watch = watch.and_then(|node| node.watch.as_ref());
+    let held = watch.map(NodeWatch::queue_pairs);
+    for lane in run.live().lanes(&row.name).iter().take(MOST_ENDS) {
+        page.blank();
+        page.title(&format!("{} port {}", fit(&lane.device, 64), lane.port));
+        let width = page.width;
+        page.lines
+            .extend(counters::lines(view, run, Some(lane), width));
+        let of_device = |mut all: QueuePairs| all.remove(&lane.device).unwrap_or_default();
+        if let Some(held) = held {
+            holders(page, &held.clone().map(of_device));
+        }
+    }
 }
 
 fn heading(row: &Row, theme: &Theme) -> Line<'static> {
@@ -357,7 +343,13 @@ fn paths(page: &mut Page, facts: &NodeFacts, tree: &PcieTree) {
     }
 }
 
-fn device(page: &mut Page, view: &View, row: &Row, facts: &NodeFacts, device: &RdmaDevice) {
+fn device(
+    page: &mut Page,
+    (view, run): (&View, &Run),
+    row: &Row,
+    facts: &NodeFacts,
+    device: &RdmaDevice,
+) {
     page.blank();
     let rail = rail_of(row, &device.name);
     let mark = rail
@@ -398,12 +390,13 @@ fn device(page: &mut Page, view: &View, row: &Row, facts: &NodeFacts, device: &R
             }
         }
     }
-    device
-        .ports
-        .iter()
-        .take(8)
-        .for_each(|each| port(page, each));
-    holders(page, device);
+    for each in device.ports.iter().take(8) {
+        port(page, each);
+        let lane = run.live().lane(&row.name, &device.name, each.number);
+        let width = page.width;
+        page.lines.extend(counters::lines(view, run, lane, width));
+    }
+    holders(page, &device.queue_pairs);
 }
 
 fn port(page: &mut Page, port: &Port) {
@@ -464,8 +457,8 @@ fn errors(page: &mut Page, port: &Port) {
 }
 
 /// Who holds queue pairs.
-fn holders(page: &mut Page, device: &RdmaDevice) {
-    match &device.queue_pairs {
+fn holders(page: &mut Page, queue_pairs: &Fact<Vec<QueuePairHolder>>) {
+    match queue_pairs {
         Fact::Known { value, .. } if value.is_empty() => page.say("QPs", "nobody holds any"),
         Fact::Known { value, .. } => {
             for holder in value.iter().take(MOST_LINES) {

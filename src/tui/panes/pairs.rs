@@ -7,11 +7,12 @@ use ratatui::text::{Line, Span};
 
 use crate::ledger::Probe;
 use crate::model::{MemoryKind, Pair, Rail};
+use crate::tui::blocks::Block;
 use crate::tui::clean::{pad, short, wrap};
 use crate::tui::draw::{body_lines, put, put_all};
 use crate::tui::grid::Row;
 use crate::tui::journal::purpose_in_words;
-use crate::tui::pairs::{Block, Known, outcome_in_words};
+use crate::tui::pairs::{Known, outcome_in_words};
 use crate::tui::run::Run;
 use crate::tui::theme::{Role, Theme};
 use crate::tui::view::{Sort, View};
@@ -99,7 +100,7 @@ pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buff
         view.place() / shape.per.0,
         view.place_of_receiver() / shape.per.1,
     );
-    let rows = view.blocks.chunks(shape.count.1).enumerate();
+    let rows = view.blocks.all().chunks(shape.count.1).enumerate();
     for (line, (number, blocks)) in (HEAD..area.height).zip(rows) {
         let text = senders(view, run, &shape, number, blocks, cursor);
         put(buffer, area, line, &text);
@@ -311,7 +312,7 @@ pub(in crate::tui) fn to_probe(view: &View, run: &Run, most: usize) -> Vec<Pair>
     };
     let pair = |(from, to)| {
         let known = run.pairs().get(rail, from, to)?;
-        let probe = run.ledger().probe(*known.probes.last()?)?;
+        let probe = run.ledger().probe(known.last?)?;
         Some(probe.planned.pair.clone())
     };
     let worst = worst(view, run).into_iter();
@@ -362,8 +363,8 @@ fn of_pair(
     };
     lines.push(Line::styled(" round   Gb/s share  why", dim));
     let rail_best = run.grid().best_of(view.rail);
-    let probes = known.probes.iter().rev().take(MOST);
-    for probe in probes.filter_map(|id| run.ledger().probe(*id)) {
+    let probes = run.pairs().probes(known);
+    for probe in probes.filter_map(|id| run.ledger().probe(id)) {
         lines.extend(of_probe(theme, run, probe, rail_best, width));
     }
     lines

@@ -73,7 +73,7 @@ pub(in crate::tui) fn cell(view: &View, lane: Option<&Lane>, width: usize) -> Ve
             let (sent, received) = (rates.next().unwrap_or_default(), rates.next());
             let both = sent.iter().zip(received.unwrap_or_default());
             let both: Vec<f32> = both.map(|(a, b)| a.max(b)).collect();
-            let trail = pad(&line(theme, &both, lane.peak), left);
+            let trail = pad(&trail_line(theme, &both, lane.peak), left);
             spans.push(Span::styled(trail, theme.style(Role::Busy)));
         }
     }
@@ -105,7 +105,10 @@ pub(in crate::tui) fn detail(view: &View, run: &Run, area: Rect, buffer: &mut Bu
         let text = format!(" {word:<8} {:>4} Gb/s ", gbps(now));
         let spans = vec![
             Span::raw(text),
-            Span::styled(line(theme, &trail, lane.peak), theme.style(Role::Busy)),
+            Span::styled(
+                trail_line(theme, &trail, lane.peak),
+                theme.style(Role::Busy),
+            ),
         ];
         let at = if direction == 0 { 2 } else { 3 };
         put(buffer, area, at, &Line::from(spans));
@@ -133,7 +136,8 @@ fn busier(lane: &Lane) -> f32 {
     both[0].max(both[1])
 }
 
-fn gbps(rate: Option<f32>) -> String {
+/// A rate in Gb/s, or that it is unknown.
+pub(super) fn gbps(rate: Option<f32>) -> String {
     rate.map_or_else(|| "?".to_owned(), |rate| short(Gbps(f64::from(rate))))
 }
 
@@ -145,7 +149,7 @@ fn level(theme: &Theme, rate: f32, peak: f32) -> &'static str {
 }
 
 /// Rates as a line that rises and falls, against the most that was seen.
-fn line(theme: &Theme, rates: &[f32], peak: f32) -> String {
+pub(super) fn trail_line(theme: &Theme, rates: &[f32], peak: f32) -> String {
     let levels = rates.iter().map(|rate| level(theme, *rate, peak));
     let line: String = levels.collect();
     debug_assert_eq!(columns(&line), rates.len());
