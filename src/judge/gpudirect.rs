@@ -1,5 +1,7 @@
 //! Whether a NIC can reach the memory of a GPU without the host's: by peer memory, or by dma-buf.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::model::{
@@ -33,14 +35,29 @@ pub fn gpu_kind(gpu: &PciFunction) -> GpuKind {
     let (Some(vendor), Some(device)) = (gpu.vendor.value(), gpu.device.value()) else {
         return GpuKind::Consumer;
     };
-    let known = pci_ids::Device::from_vid_pid(*vendor, *device);
+    // The repository is searched from its beginning, and a cluster has few kinds.
+    thread_local! {
+        static KINDS: RefCell<HashMap<[u16; 2], GpuKind>> = RefCell::default();
+    }
+    const MOST_KINDS: usize = 1024;
+    KINDS.with_borrow_mut(|kinds| {
+        if kinds.len() >= MOST_KINDS {
+            kinds.clear();
+        }
+        let kind = kinds.entry([*vendor, *device]);
+        *kind.or_insert_with(|| kind_by_name(*vendor, *device))
+    })
+}
+
+fn kind_by_name(vendor: u16, device: u16) -> GpuKind {
+    let known = pci_ids::Device::from_vid_pid(vendor, device);
     let name = known.map_or("", pci_ids::Device::name);
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    match *vendor {
+    match vendor {
         // Nearly every AMD processor has graphics: only what is named counts.
         VENDOR_AMD_GPU if has(&AMD_ACCELERATOR) => GpuKind::Accelerator,
         VENDOR_AMD_GPU => GpuKind::Consumer,
-        VENDOR_NVIDIA if *device == GB10 || has(&INTEGRATED) => GpuKind::Integrated,
+        VENDOR_NVIDIA if device == GB10 || has(&INTEGRATED) => GpuKind::Integrated,
         VENDOR_NVIDIA if has(&CONSUMER) => GpuKind::Consumer,
         VENDOR_NVIDIA if has(&WORKSTATION) => GpuKind::Workstation,
         VENDOR_NVIDIA => GpuKind::Accelerator,
@@ -108,12 +125,15 @@ pub fn gpu_pairs<'a>(facts: &'a NodeFacts) -> Vec<GpuPair<'a>> {
     let gpus = tree.gpus().enumerate().filter(|(_, gpu)| capable(gpu));
     gpus.take(MAX_GPUS)
         .flat_map(|(index, gpu)| {
-            nics.iter().take(MAX_NICS).map(move |nic| GpuPair {
-                gpu_name: format!("GPU{index}"),
-                gpu,
-                nic,
-                way: way(facts, gpu, nic),
-                has_dmabuf: matches!(dmabuf(facts, gpu, nic), Part::Yes(_)),
+            nics.iter().take(MAX_NICS).map(move |nic| {
+                let dmabuf = dmabuf(facts, gpu, nic);
+                GpuPair {
+                    gpu_name: format!("GPU{index}"),
+                    gpu,
+                    nic,
+                    has_dmabuf: matches!(dmabuf, Part::Yes(_)),
+                    way: way(facts, gpu, nic, dmabuf),
+                }
             })
         })
         .collect()
@@ -123,9 +143,13 @@ pub fn gpu_pairs<'a>(facts: &'a NodeFacts) -> Vec<GpuPair<'a>> {
 ///
 /// # Errors
 /// Why that is unknown.
-fn way(facts: &NodeFacts, gpu: &PciFunction, nic: &RdmaDevice) -> Result<GpuWay, String> {
-    let (peermem, dmabuf) = (peermem(facts, gpu), dmabuf(facts, gpu, nic));
-    match (peermem, dmabuf) {
+fn way(
+    facts: &NodeFacts,
+    gpu: &PciFunction,
+    nic: &RdmaDevice,
+    dmabuf: Part,
+) -> Result<GpuWay, String> {
+    match (peermem(facts, gpu), dmabuf) {
         (Part::Yes(client), _) => Ok(GpuWay::Peermem(client)),
         (_, Part::Yes(_)) => Ok(GpuWay::Dmabuf),
         // Amazon's driver has an interface of its own to NVIDIA's.

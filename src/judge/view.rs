@@ -1,9 +1,11 @@
 //! A node as the rules see it that need no traffic: its facts, and the NICs that count.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::expected::line_rate_of;
+use super::gpudirect::{GpuPair, gpu_pairs};
 use super::links::{Above, Links};
 use crate::ledger::Ledger;
 use crate::model::{
@@ -21,6 +23,7 @@ pub struct NodeView<'a> {
     pub nics: Vec<NicView<'a>>,
     tree: Option<&'a PcieTree>,
     links: Rc<Links<'a>>,
+    gpu_pairs: OnceCell<Vec<GpuPair<'a>>>,
 }
 
 /// One port of one of its NICs.
@@ -60,6 +63,7 @@ impl<'a> NodeView<'a> {
                 nics,
                 tree: tree(facts),
                 links: Rc::clone(&links),
+                gpu_pairs: OnceCell::new(),
             })
         };
         ledger.nodes().filter_map(view).collect()
@@ -87,7 +91,13 @@ impl<'a> NodeView<'a> {
             nics: nics.collect(),
             tree: tree(facts),
             links: Rc::default(),
+            gpu_pairs: OnceCell::new(),
         }
+    }
+
+    /// Its GPUs and RDMA devices by twos, looked at once for all rules.
+    pub fn gpu_pairs(&self) -> &[GpuPair<'a>] {
+        self.gpu_pairs.get_or_init(|| gpu_pairs(self.facts))
     }
 
     /// Its PCIe tree, where it was read and is not larger than that of any machine: what a node

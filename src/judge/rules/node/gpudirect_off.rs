@@ -2,7 +2,7 @@
 
 use super::Said;
 use crate::judge::rules::{About, in_a_row, plain};
-use crate::judge::{GpuKind, GpuPair, GpuWay, NodeView, gpu_kind, gpu_pairs};
+use crate::judge::{GpuKind, GpuPair, GpuWay, NodeView, gpu_kind};
 use crate::model::{Evidence, Fact, Finding, Rule, Severity, VENDOR_AMD_GPU};
 
 pub(super) const ABOUT: About = About {
@@ -23,10 +23,11 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
-    let counts = |pair: &GpuPair<'_>| node.nics.iter().any(|nic| nic.id.device == pair.nic.name);
-    let pairs: Vec<_> = gpu_pairs(node.facts).into_iter().filter(counts).collect();
+    let counts = |pair: &&GpuPair<'_>| node.nics.iter().any(|nic| nic.id.device == pair.nic.name);
+    let pairs: Vec<_> = node.gpu_pairs().iter().filter(counts).collect();
     let without: Vec<_> = pairs
         .iter()
+        .copied()
         .filter(|pair| matches!(pair.way, Ok(GpuWay::None { .. })))
         .collect();
     let works = pairs
@@ -43,7 +44,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     }
 }
 
-fn finding(node: &NodeView<'_>, all: &[GpuPair<'_>], without: &[&GpuPair<'_>]) -> Finding {
+fn finding(node: &NodeView<'_>, all: &[&GpuPair<'_>], without: &[&GpuPair<'_>]) -> Finding {
     let severity = match without
         .iter()
         .any(|p| gpu_kind(p.gpu) == GpuKind::Accelerator)

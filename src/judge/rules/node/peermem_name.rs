@@ -2,7 +2,7 @@
 
 use super::Said;
 use crate::judge::rules::{About, plain};
-use crate::judge::{GpuPair, GpuWay, NodeView, gpu_pairs};
+use crate::judge::{GpuPair, GpuWay, NodeView};
 use crate::model::{Evidence, Rule, Severity};
 
 pub(super) const ABOUT: About = About {
@@ -21,8 +21,8 @@ const REMEDY: &str = "Use NCCL 2.23.4 or newer, or NVIDIA's open kernel modules 
 
 pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let counts = |pair: &GpuPair<'_>| node.nics.iter().any(|nic| nic.id.device == pair.nic.name);
-    let pairs = gpu_pairs(node.facts);
-    let name = pairs.iter().filter(|pair| counts(pair)).find_map(|pair| {
+    let pairs = node.gpu_pairs().iter();
+    let name = pairs.filter(|pair| counts(pair)).find_map(|pair| {
         let name = match &pair.way {
             Ok(GpuWay::Peermem(name)) if !pair.has_dmabuf => name,
             _ => return None,

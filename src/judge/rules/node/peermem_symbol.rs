@@ -2,7 +2,7 @@
 
 use super::Said;
 use crate::judge::rules::{About, plain};
-use crate::judge::{GpuWay, NodeView, gpu_pairs};
+use crate::judge::{GpuWay, NodeView};
 use crate::model::{Evidence, KernelLogKind, Rule, Severity};
 
 pub(super) const ABOUT: About = About {
@@ -25,7 +25,7 @@ pub(super) fn check(node: &NodeView<'_>, said: &mut Said) {
     let Some(line) = refused.next() else {
         return;
     };
-    let pairs = gpu_pairs(node.facts);
+    let pairs = node.gpu_pairs();
     let by_peermem = |way: &Result<GpuWay, String>| matches!(way, Ok(GpuWay::Peermem(_)));
     if node.nics.is_empty() || pairs.is_empty() || pairs.iter().any(|p| by_peermem(&p.way)) {
         return;

@@ -126,12 +126,15 @@ impl<'a> Functions<'a> {
 /// Everything in which a node differs from more than half of those that have it. In the order of rails,
 /// then of `nodes`.
 pub(super) fn odd<'n, 'a>(property: &Property, nodes: &[&'n NodeView<'a>]) -> Vec<Odd<'n, 'a>> {
-    let mut groups: BTreeMap<Option<Rail>, BTreeMap<Among, Vec<Known<'n, 'a>>>> = BTreeMap::new();
+    // Rails are few, and mostly all of one model: the last group is looked at first.
+    type Groups<'n, 'a> = Vec<(Among, Vec<Known<'n, 'a>>)>;
+    let mut groups: BTreeMap<Option<Rail>, Groups<'n, 'a>> = BTreeMap::new();
     let mut add = |rail, known: Known<'n, 'a>| {
         let groups = groups.entry(rail).or_default();
-        match groups.get_mut(&known.seen.among) {
-            Some(group) => group.push(known),
-            None => drop(groups.insert(known.seen.among.clone(), vec![known])),
+        let mine = groups.iter_mut().rev();
+        match { mine }.find(|(among, _)| *among == known.seen.among) {
+            Some((_, group)) => group.push(known),
+            None => groups.push((known.seen.among.clone(), vec![known])),
         }
     };
     let mut functions = match property.of {
@@ -166,7 +169,11 @@ pub(super) fn odd<'n, 'a>(property: &Property, nodes: &[&'n NodeView<'a>]) -> Ve
             }
         }
     }
-    let groups = groups.into_values().flat_map(BTreeMap::into_values);
+    let in_order = |mut groups: Groups<'n, 'a>| {
+        groups.sort_by(|(a, _), (b, _)| a.cmp(b));
+        groups.into_iter().map(|(_, group)| group)
+    };
+    let groups = groups.into_values().flat_map(in_order);
     groups.flat_map(odd_of_group).collect()
 }
 
