@@ -123,7 +123,11 @@ pub fn gpu_pairs<'a>(facts: &'a NodeFacts) -> Vec<GpuPair<'a>> {
 ///
 /// # Errors
 /// Why that is unknown.
-fn way(facts: &NodeFacts, gpu: &PciFunction, nic: &RdmaDevice) -> Result<GpuWay, String> {
+pub(super) fn way(
+    facts: &NodeFacts,
+    gpu: &PciFunction,
+    nic: &RdmaDevice,
+) -> Result<GpuWay, String> {
     let (peermem, dmabuf) = (peermem(facts, gpu), dmabuf(facts, gpu, nic));
     match (peermem, dmabuf) {
         (Part::Yes(client), _) => Ok(GpuWay::Peermem(client)),
