@@ -12,7 +12,8 @@ pub use survey::NcclSurvey;
 
 use crate::model::Severity;
 use crate::nccl::{
-    DEBUG, Direction, GdrState, Ground, NcclLog, Rank, TroubleSeen, Use, Verdict, Why, pci_address,
+    DEBUG, Direction, GdrState, Ground, NcclLog, Place, Rank, TroubleSeen, Use, Verdict, Why,
+    pci_address,
 };
 
 /// Something that a log says is wrong.
@@ -105,10 +106,12 @@ fn without(
         .map_or(String::new(), |known| format!(" {}", known.says));
     let mut problem = of_uses(log, rank, uses);
     problem.severity = Severity::Fault;
-    problem.kind = format!(
-        "{state}: {}",
-        known.as_ref().map_or(&*reason, |known| &*known.kind)
-    );
+    let kind = match (&known, &why) {
+        (Some(known), _) => known.kind.as_str(),
+        (None, Some(Why::NoSupport(_))) => "no support",
+        (None, _) => reason.as_str(),
+    };
+    problem.kind = format!("{state}: {kind}");
     problem.says = format!("{} {how}: {reason}.{beside}", problem.says);
     problem.remedy = match (known, why) {
         (Some(known), _) => known.remedy,
@@ -172,12 +175,23 @@ fn of_uses(log: &NcclLog, rank: &Rank, uses: &[&Use]) -> NcclProblem {
         nic: Some(nic),
         directions,
         state: Some(first.state()),
-        evidence: uses.iter().map(|used| place(&used.place)).collect(),
+        evidence: places(uses),
         remedy: String::new(),
     }
 }
 
-fn place(place: &crate::nccl::Place) -> String {
+/// `job.log, line 3`, and of a second direction where it is elsewhere.
+fn places(uses: &[&Use]) -> Vec<String> {
+    match uses {
+        [one, other] if one.place.file == other.place.file => vec![format!(
+            "{}, lines {} and {}",
+            one.place.file, one.place.line, other.place.line
+        )],
+        uses => uses.iter().map(|used| place(&used.place)).collect(),
+    }
+}
+
+fn place(place: &Place) -> String {
     format!("{}, line {}", place.file, place.line)
 }
 

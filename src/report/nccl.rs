@@ -105,7 +105,10 @@ fn seen(log: &NcclLog) -> String {
         .iter()
         .filter_map(|p| p.host.as_ref())
         .collect();
-    let mut seen = count(log.ranks.len(), "rank");
+    let mut seen = match log.ranks.len() {
+        0 => "no rank is named".to_owned(),
+        ranks => count(ranks, "rank"),
+    };
     if !hosts.is_empty() {
         seen = format!("{seen} on {}", count(hosts.len(), "node"));
     }
@@ -145,11 +148,13 @@ fn of_kind(kind: &[&NcclProblem], style: Style, out: &mut dyn Write) -> io::Resu
     };
     writeln!(out)?;
     for (at, problem) in kind[..full].iter().enumerate() {
-        let first = match at {
-            0 => format!("{} ", style.paint(code, mark)),
-            _ => "  ".to_owned(),
-        };
-        paragraph(out, style, &first, "  ", &problem.says)?;
+        match at {
+            0 => {
+                let mark = format!("{} ", style.paint(code, mark));
+                paragraph(out, style, &mark, "  ", &problem.says)?;
+            }
+            _ => paragraph(out, style, "  ", "    ", &problem.says)?,
+        }
         for evidence in &problem.evidence {
             paragraph(out, style, "    - ", "      ", evidence)?;
         }
@@ -157,7 +162,7 @@ fn of_kind(kind: &[&NcclProblem], style: Style, out: &mut dyn Write) -> io::Resu
     let others: Vec<_> = kind[full..].iter().filter_map(|p| p.rank).collect();
     if !others.is_empty() {
         let text = format!(
-            "{} more like these: {}",
+            "{} more like these, of ranks {}",
             kind.len() - full,
             table::ranks(others)
         );

@@ -58,7 +58,7 @@ fn the_log_alone_names_rank_gpu_nic_and_directions() {
          not say why."
     );
     assert_eq!(problem.severity, Severity::Fault);
-    assert_eq!(problem.evidence, ["job.log, line 3", "job.log, line 4"]);
+    assert_eq!(problem.evidence, ["job.log, lines 3 and 4"]);
     assert_eq!(problem.directions, [Direction::Send, Direction::Receive]);
     assert!(problem.remedy.contains(DEBUG), "{}", problem.remedy);
 }
