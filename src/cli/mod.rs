@@ -85,7 +85,7 @@ pub enum Command {
     Watch(WatchArgs),
     /// Show what linerate sees on this machine, without traffic, and what is wrong with it
     Inspect(InspectArgs),
-    /// Read logs of NCCL or RCCL: which ranks use GPUDirect RDMA between nodes, which do not, and why
+    /// Read logs of NCCL or RCCL: which ranks go without GPUDirect RDMA between nodes, and why
     #[command(after_help = nccl_log::NCCL_LOG_HELP)]
     NcclLog(NcclLogArgs),
     /// Say what a rule means, how it is detected, and what to do

@@ -6,10 +6,10 @@ use clap::Args;
 
 use super::{Color, Format};
 
-/// The exit codes, which are those of a report for the one question that a log answers.
+/// What a log needs to have, and the exit codes for the one question that it answers.
 pub(super) const NCCL_LOG_HELP: &str = "\
-The log tells it where the job ran with NCCL_DEBUG=INFO; with NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH it also
-says why.
+A log tells it where the job ran with NCCL_DEBUG=INFO, and why with
+NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH.
 
 Examples:
   linerate nccl-log job.log

@@ -5,7 +5,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 pub use survey::NcclSurvey;
@@ -52,6 +52,9 @@ pub fn nccl_problems(log: &NcclLog, survey: Option<&NcclSurvey<'_>>) -> Vec<Nccl
         problems.extend(of_rank(log, rank, survey));
     }
     problems.extend(said(log));
+    // A GPU is in many communicators of a job, and goes the same way in each.
+    let mut known = HashSet::new();
+    problems.retain(|problem| known.insert(problem.says.clone()));
     problems.sort_by_key(|problem| match problem.severity {
         Severity::Fault => 0,
         Severity::Warning => 1,

@@ -16,7 +16,7 @@ use super::reading::{NcclLog, Place, Process};
 pub const MAX_PROCESSES: usize = 1 << 16;
 
 /// The most ranks; a process has one for each communicator.
-pub const MAX_RANKS: usize = 1 << 17;
+pub const MAX_RANKS: usize = 1 << 18;
 
 /// Reads logs; several files make one reading.
 #[derive(Debug)]

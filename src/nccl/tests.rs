@@ -1,6 +1,7 @@
 //! Whole logs: every form of line that is known, what does not count, and input that nobody wrote.
 
 use std::io::BufReader;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
@@ -580,7 +581,7 @@ fn versions_are_understood_in_all_their_forms() {
     ] {
         assert_eq!(
             read(format!("{line}\n")).versions,
-            [expected.into()],
+            [Arc::<str>::from(expected)],
             "{line}"
         );
     }

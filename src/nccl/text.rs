@@ -1,5 +1,7 @@
 //! Small steps through the bytes of a line.
 
+use memchr::{memchr, memmem};
+
 /// A decimal number at the beginning, and what is behind it.
 pub(super) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     /// So many always fit.
@@ -36,7 +38,11 @@ pub(super) fn small(text: &[u8]) -> Option<(u32, &[u8])> {
 
 /// What is between the beginning and `end`, and what is behind `end`.
 pub(super) fn until<'a>(text: &'a [u8], end: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let at = memchr::memmem::find(text, end)?;
+    // Most ends are one byte, and a search for that needs no preparation.
+    let at = match end {
+        [byte] => memchr(*byte, text),
+        end => memmem::find(text, end),
+    }?;
     Some((&text[..at], &text[at + end.len()..]))
 }
 

@@ -14,7 +14,7 @@ use super::findings::paragraph;
 use super::text::Style;
 use crate::judge::NcclProblem;
 use crate::model::Severity;
-use crate::nccl::{DEBUG, GdrState, Ground, LeftOut, MAX_LINE, Missing, NcclLog, Verdict};
+use crate::nccl::{DEBUG, GdrState, Ground, LeftOut, MAX_LINE, Missing, NcclLog, Rank, Verdict};
 
 /// Problems of one kind that are shown in full; the ranks of the others are listed.
 const IN_FULL: usize = 3;
@@ -105,9 +105,12 @@ fn seen(log: &NcclLog) -> String {
         .iter()
         .filter_map(|p| p.host.as_ref())
         .collect();
-    let mut seen = match log.ranks.len() {
+    // A GPU has a rank in each of its communicators.
+    let gpu = |rank: &Rank| (rank.process, rank.bus.ok_or(rank.rank));
+    let gpus: BTreeSet<_> = log.ranks.iter().map(gpu).collect();
+    let mut seen = match gpus.len() {
         0 => "no rank is named".to_owned(),
-        ranks => count(ranks, "rank"),
+        gpus => count(gpus, "rank"),
     };
     if !hosts.is_empty() {
         seen = format!("{seen} on {}", count(hosts.len(), "node"));
@@ -180,24 +183,21 @@ fn left_out(log: &NcclLog, style: Style, out: &mut dyn Write) -> io::Result<()> 
         uses,
         facts,
     } = log.left_out;
-    let longer = format!("lines are longer than {MAX_LINE} bytes: their rest was not read");
+    let longer = format!("lines longer than {MAX_LINE} bytes, whose rest was not read");
     let counts = [
-        (torn, "lines of channels are torn and do not count"),
+        (torn, "torn lines of channels, which do not count"),
         (long, longer.as_str()),
-        (
-            processes,
-            "messages are of more processes than are told apart",
-        ),
-        (ranks, "messages are of more ranks than are kept"),
-        (uses, "lines of channels are of more NICs than are kept"),
-        (facts, "names and reasons are more than are kept"),
+        (processes, "messages of more processes than are told apart"),
+        (ranks, "messages of more ranks than are kept"),
+        (uses, "lines of channels of more NICs than are kept"),
+        (facts, "names and reasons beyond those that are kept"),
     ];
     let mut first = true;
     for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
         if std::mem::take(&mut first) {
             writeln!(out)?;
         }
-        paragraph(out, style, "Note: ", "  ", &format!("{count} {what}."))?;
+        paragraph(out, style, "Note: ", "  ", &format!("{what}: {count}."))?;
     }
     Ok(())
 }

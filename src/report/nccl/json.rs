@@ -65,7 +65,9 @@ impl Serialize for Ranks<'_> {
 
 fn rank(log: &NcclLog, rank: &Rank) -> Value {
     let process = &log.processes[rank.process];
-    let version = process.version.and_then(|at| log.versions.get(at));
+    // Some versions print theirs once, and nobody's name with it.
+    let only = (log.versions.len() == 1).then(|| &log.versions[0]);
+    let version = process.version.and_then(|at| log.versions.get(at)).or(only);
     json!({
         "rank": rank.rank,
         "ranks": rank.ranks,

@@ -9,7 +9,7 @@ use crate::nccl::{Direction, GdrState, NcclLog, Rank};
 const ROWS: usize = 64;
 
 /// Ranges of ranks that a row lists.
-const RANGES: usize = 8;
+const RANGES: usize = 4;
 
 /// What ranks have in common: NIC, network, how they send, how they receive.
 type Key = (String, String, GdrState, GdrState);

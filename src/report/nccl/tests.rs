@@ -95,5 +95,5 @@ fn ranks_are_listed_in_ranges_and_not_without_end() {
         "1-3, 9, 4294967295"
     );
     let odd = (0..40).map(|n| n * 2 + 1).collect();
-    assert_eq!(table::ranks(odd), "1, 3, 5, 7, 9, 11, 13, 15 and 32 more");
+    assert_eq!(table::ranks(odd), "1, 3, 5, 7 and 36 more");
 }
