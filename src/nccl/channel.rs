@@ -87,10 +87,13 @@ pub(super) fn read(text: &[u8], is_whole: bool) -> Read<'_> {
     }
 }
 
+/// A rank, and what is in brackets behind it.
+type End<'a> = (u32, Option<&'a [u8]>);
+
 /// The left and right end, and what is behind ` via `.
 struct Ends<'a> {
-    left: (u32, Option<&'a [u8]>),
-    right: Option<(u32, Option<&'a [u8]>)>,
+    left: End<'a>,
+    right: Option<End<'a>>,
     direction: Option<Direction>,
     via: &'a [u8],
 }
@@ -125,7 +128,7 @@ fn ends(text: &[u8]) -> Option<Ends<'_>> {
 }
 
 /// `5[101d0]` or `5`.
-fn end(text: &[u8]) -> Option<((u32, Option<&[u8]>), &[u8])> {
+fn end(text: &[u8]) -> Option<(End<'_>, &[u8])> {
     let (rank, rest) = small(text)?;
     match rest.strip_prefix(b"[") {
         Some(inside) => {

@@ -1,7 +1,10 @@
 //! NCCL's numbers for how far a GPU and a NIC are from each other: their meaning changes with the version.
 
-/// The words of a version, in the order of their numbers.
-const WORDS: [((u32, u32, u32), &[&str]); 9] = [
+/// `2.22.3`.
+type Numbers = (u32, u32, u32);
+
+/// The words from a version on, in the order of their numbers.
+const WORDS: [(Numbers, &[&str]); 9] = [
     ((2, 4, 0), &["PIX", "PXB", "PHB", "NODE", "SYS"]),
     // 2.5 has numbers of its own, of which no list is known.
     ((2, 5, 0), &[]),
@@ -44,7 +47,7 @@ const WORDS: [((u32, u32, u32), &[&str]); 9] = [
 ];
 
 /// The numbers of `NCCL 2.22.3+cuda12.6`.
-pub(super) fn version(text: &str) -> Option<(u32, u32, u32)> {
+pub(super) fn version(text: &str) -> Option<Numbers> {
     let numbers = text.split(' ').nth(1)?;
     let mut numbers = numbers.split(|c: char| !c.is_ascii_digit());
     let mut next = || numbers.next()?.parse().ok();
@@ -52,7 +55,7 @@ pub(super) fn version(text: &str) -> Option<(u32, u32, u32)> {
 }
 
 /// What a number means in a version: `SYS`.
-pub(super) fn word(version: (u32, u32, u32), distance: u32) -> Option<&'static str> {
+pub(super) fn word(version: Numbers, distance: u32) -> Option<&'static str> {
     let (_, words) = WORDS.iter().rev().find(|(from, _)| *from <= version)?;
     words.get(usize::try_from(distance).ok()?).copied()
 }
