@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The rooms import downwards only: `model`, the vocabulary; the pure rooms `config`, `plan`,
-//! `ledger`, `topology`, `judge`; the hands `verbs`, `gpu`, `survey`, `probe`, `wire`, `agent`, `remote`,
+//! `ledger`, `topology`, `nccl`, `judge`; the hands `verbs`, `gpu`, `survey`, `probe`, `wire`, `agent`, `remote`,
 //! `cluster`, `simulated`, `record`; the faces `report` and `tui`; and `app`, which knows everybody.
 
 pub mod agent;
@@ -20,6 +20,7 @@ pub mod gpu;
 pub mod judge;
 pub mod ledger;
 pub mod model;
+pub mod nccl;
 pub mod plan;
 pub mod probe;
 pub mod record;

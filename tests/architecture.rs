@@ -19,7 +19,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("plan", &["model"]),
     ("ledger", &["model"]),
     ("topology", &["model"]),
-    ("judge", &["model", "plan", "ledger", "topology"]),
+    ("nccl", &["model"]),
+    ("judge", &["model", "plan", "ledger", "topology", "nccl"]),
     ("cli", &["model"]),
     // Hands.
     ("verbs", &["model"]),
@@ -39,7 +40,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("record", &["model"]),
     // Faces.
-    ("report", &["model", "ledger", "topology", "judge"]),
+    ("report", &["model", "ledger", "topology", "nccl", "judge"]),
     ("tui", &["model", "ledger", "topology", "judge"]),
 ];
 

@@ -9,6 +9,7 @@ mod explain;
 mod failure;
 mod inspect;
 mod live;
+mod nccl_log;
 mod output;
 mod progress;
 mod replay;
@@ -42,6 +43,7 @@ pub fn run(cli: Cli) -> ExitCode {
             true => watching::run(&arguments),
             false => watch::run(&arguments),
         },
+        Command::NcclLog(arguments) => nccl_log::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Config {
             command: ConfigCommand::Check { file },

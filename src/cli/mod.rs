@@ -16,6 +16,7 @@ mod dashboard;
 mod demo;
 mod explain;
 mod inspect;
+mod nccl_log;
 mod output;
 mod replay;
 mod report;
@@ -33,6 +34,7 @@ pub use dashboard::{DashboardArgs, FaceArgs, ThemeArg};
 pub use demo::DemoArgs;
 pub use explain::ExplainArgs;
 pub use inspect::InspectArgs;
+pub use nccl_log::NcclLogArgs;
 pub use output::{Color, Format, FormatArg, ReportsArgs};
 pub use replay::ReplayArgs;
 pub use report::ReportArgs;
@@ -51,6 +53,7 @@ Examples:
   linerate watch --config cluster.toml
   linerate demo
   linerate inspect
+  linerate nccl-log job.log
   linerate explain half-bandwidth
 
 ",
@@ -82,6 +85,9 @@ pub enum Command {
     Watch(WatchArgs),
     /// Show what linerate sees on this machine, without traffic, and what is wrong with it
     Inspect(InspectArgs),
+    /// Read logs of NCCL or RCCL: which ranks go without GPUDirect RDMA between nodes, and why
+    #[command(after_help = nccl_log::NCCL_LOG_HELP)]
+    NcclLog(NcclLogArgs),
     /// Say what a rule means, how it is detected, and what to do
     Explain(ExplainArgs),
     /// Check a cluster file, or show the defaults

@@ -30,6 +30,7 @@ fn help_says_what_there_is() {
     insta::assert_snapshot!("help_demo", help(&["demo"]));
     insta::assert_snapshot!("help_watch", help(&["watch"]));
     insta::assert_snapshot!("help_inspect", help(&["inspect"]));
+    insta::assert_snapshot!("help_nccl_log", help(&["nccl-log"]));
     insta::assert_snapshot!("help_config", help(&["config"]));
     insta::assert_snapshot!("help_config_check", help(&["config", "check"]));
     insta::assert_snapshot!(
@@ -177,6 +178,8 @@ fn bad_usage_ends_with_2() {
         "config",
         "config check",
         "inspect n1",
+        "nccl-log",
+        "nccl-log --format xml x",
         "reprot",
     ] {
         let words = std::iter::once("linerate").chain(line.split_whitespace());

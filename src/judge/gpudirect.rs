@@ -132,7 +132,7 @@ pub fn gpu_pairs<'a>(facts: &'a NodeFacts) -> Vec<GpuPair<'a>> {
                     gpu,
                     nic,
                     has_dmabuf: matches!(dmabuf, Part::Yes(_)),
-                    way: way(facts, gpu, nic, dmabuf),
+                    way: way_of(facts, gpu, nic, dmabuf),
                 }
             })
         })
@@ -143,7 +143,15 @@ pub fn gpu_pairs<'a>(facts: &'a NodeFacts) -> Vec<GpuPair<'a>> {
 ///
 /// # Errors
 /// Why that is unknown.
-fn way(
+pub(super) fn way(
+    facts: &NodeFacts,
+    gpu: &PciFunction,
+    nic: &RdmaDevice,
+) -> Result<GpuWay, String> {
+    way_of(facts, gpu, nic, dmabuf(facts, gpu, nic))
+}
+
+fn way_of(
     facts: &NodeFacts,
     gpu: &PciFunction,
     nic: &RdmaDevice,

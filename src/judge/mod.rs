@@ -11,6 +11,7 @@ mod fabric;
 mod gpudirect;
 mod links;
 mod localise;
+mod nccl;
 mod observe;
 
 mod rules;
@@ -23,6 +24,7 @@ pub use culprit::setup;
 pub use expected::{ceiling, efficiency, expected};
 pub use gpudirect::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
 pub use localise::{Localised, localise};
+pub use nccl::{NcclProblem, NcclSurvey, nccl_problems};
 pub use observe::{Observation, Observed, observe};
 pub use rules::{About, Said, about};
 pub use standing::{Standings, standings, standings_of_nics, strays};

@@ -4,6 +4,7 @@ mod explain;
 mod findings;
 pub mod inspect;
 mod json;
+pub mod nccl;
 mod rates;
 mod text;
 pub mod watch;
