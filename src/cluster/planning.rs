@@ -160,6 +160,9 @@ fn pairs_of(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
 
 /// What is to be measured next, where the pattern leaves something in doubt.
 pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
+    if settings.sweep.pattern == Pattern::Nothing {
+        return Probes::default();
+    }
     let Standings {
         mut nodes, doubts, ..
     } = standings_of_nics(ledger);

@@ -126,6 +126,7 @@ impl Cluster {
                 groups: self.groups(),
                 ..self.sweep.clone()
             },
+            cost: None,
             seed,
             force: false,
             simulated: false,

@@ -36,6 +36,9 @@ impl CpuClock {
                 Fact::Known { value: start, .. } => end.host.map(|end| since(start, end)),
                 unknown => unknown,
             },
+            elapsed_us: Fact::default(),
+            idle: Fact::default(),
+            cycles: Fact::default(),
         })
     }
 }
@@ -50,6 +53,7 @@ fn since(start: HostCpu, end: HostCpu) -> HostCpu {
         user_us: end.user_us.saturating_sub(start.user_us),
         system_us: end.system_us.saturating_sub(start.system_us),
         softirq_us: end.softirq_us.saturating_sub(start.softirq_us),
+        irq_us: None,
     }
 }
 
@@ -65,6 +69,7 @@ fn host_cpu() -> Fact<HostCpu> {
         user_us: (total.user_ms() + total.nice_ms()) * 1000,
         system_us: total.system_ms() * 1000,
         softirq_us: softirq_ms * 1000,
+        irq_us: None,
     };
     Fact::known(value, "/proc/stat")
 }

@@ -108,6 +108,7 @@ mod tests {
                 length: 4096,
             },
             registration_us: 10,
+            tcp: None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::model::{
-    Completion as CompletionKind, Endpoint, Fact, Gid, LocalPort, Measurement, MemoryKind,
+    Completion as CompletionKind, Endpoint, Fact, Gid, LocalPort, Measure, Measurement, MemoryKind,
     ProbeKind, ProbeSpec, QueuePairAddress, RemoteMemory, Role, Verification,
 };
 use crate::verbs::{
@@ -38,9 +38,12 @@ pub fn prepare(
     port: &LocalPort,
     nonce: u64,
 ) -> Result<Prepared, ProbeError> {
-    let ProbeKind::RdmaWrite = spec.kind;
-    if spec.memory == MemoryKind::Gpu {
-        let why = "GPU memory cannot be registered yet, only host memory".to_owned();
+    if spec.kind != ProbeKind::RdmaWrite || spec.measure != Measure::Rate {
+        let why = "only the rate of RDMA writes can be measured".to_owned();
+        return Err(ProbeError::Spec { why });
+    }
+    if spec.memory != MemoryKind::Host {
+        let why = "only host memory in pages of the usual size can be registered".to_owned();
         return Err(ProbeError::Spec { why });
     }
     let shape = Shape::new(spec)?;
@@ -113,6 +116,7 @@ fn endpoint(link: &Link, queues: &[QueuePair<Initialised>], memory: &MemoryRegio
             length: memory.len() as u64,
         },
         registration_us: micros(memory.registration_time()),
+        tcp: None,
     }
 }
 
@@ -307,6 +311,9 @@ impl Connected {
             counters: Fact::default(),
             latency,
             end,
+            ping_pong: None,
+            registration: None,
+            tcp: None,
         })
     }
 
@@ -340,6 +347,7 @@ impl Connected {
             bytes_checked: length as u64,
             bytes_wrong,
             counters: Fact::default(),
+            cpu: Fact::default(),
         })
     }
 }

@@ -61,6 +61,7 @@ pub(super) fn endpoint(port: PortIs, spec: &ProbeSpec, probe: ProbeId) -> Endpoi
             length: spec.message_size.0 * u64::from(spec.depth) * u64::from(spec.queue_pairs),
         },
         registration_us: 100,
+        tcp: None,
     }
 }
 
@@ -98,11 +99,17 @@ pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measu
             user_us: messages / 5,
             system_us: messages * 3 / 10,
             host: Fact::unknown("the host is simulated"),
+            elapsed_us: Fact::default(),
+            idle: Fact::default(),
+            cycles: Fact::default(),
         },
         mtu,
         counters: Fact::known(Vec::new(), "the scenario"),
         latency: Fact::known(latency, "the scenario"),
         end: TransferEnd::TimeUp,
+        ping_pong: None,
+        registration: None,
+        tcp: None,
     }
 }
 
@@ -112,6 +119,7 @@ pub(super) fn verified(probe: ProbeId) -> FromAgent {
         bytes_checked: 1 << 20,
         bytes_wrong: 0,
         counters: Fact::known(Vec::new(), "the scenario"),
+        cpu: Fact::default(),
     };
     FromAgent::Verified {
         probe,

@@ -96,6 +96,7 @@ mod tests {
                 user_us: 0,
                 system_us: 0,
                 softirq_us: 600_000,
+                irq_us: None,
             };
             m.cpu.host = Fact::known(host, "/proc/stat");
         });
