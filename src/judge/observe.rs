@@ -204,7 +204,11 @@ impl Measured<'_> {
 /// The best of each pair in each round, in the order of rail, sender, receiver and round.
 fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
     let mut expectations = Expectations::default();
-    let measured = ledger.probes().filter_map(|probe| {
+    // What moving data costs is measured under conditions of its own.
+    let all = ledger
+        .probes()
+        .filter(|probe| probe.planned.purpose != Purpose::Cost);
+    let measured = all.filter_map(|probe| {
         let (rate, ends) = (probe.rate()?, cast.ends(probe)?);
         let expected = expectations.place(cast, ends, probe);
         Some(Measured {

@@ -278,7 +278,10 @@ fn doubts(
         let found = observed.usual.binary_search_by_key(&ends, |seen| seen.ends);
         found.is_ok()
     };
-    for probe in ledger.probes().filter(|probe| probe.outcome.is_some()) {
+    let ended = ledger
+        .probes()
+        .filter(|probe| probe.outcome.is_some() && probe.planned.purpose != Purpose::Cost);
+    for probe in ended {
         // Most have a rate, and are in no doubt.
         let gave_nothing = probe.rate().is_none();
         if rounds.is_empty() && !gave_nothing {

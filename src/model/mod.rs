@@ -33,7 +33,7 @@ mod text;
 mod units;
 
 pub use command::Command;
-pub use cost::CostSettings;
+pub use cost::{CostSettings, CostStep, CostSteps, NoSuchStep};
 pub use counters::{Counter, CounterStep, Counters, Grown, UnreadCounters, saturates_at};
 pub use cpu::{CpuUse, Cycles, HostCpu, IdleCpu, PingPong, Registration};
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
