@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use super::grid::{Best, Grid};
 use crate::judge::expected;
 use crate::ledger::{Ledger, Probe};
-use crate::model::{Event, Gbps, Outcome, ProbeId, Rail};
+use crate::model::{Event, Gbps, Outcome, ProbeId, Purpose, Rail};
 
 /// So many probes of a NIC are known as its last ones.
 const RECENT: usize = 16;
@@ -120,7 +120,8 @@ impl Pairs {
         let known = places(probe, grid).and_then(|places| self.known_mut(rail, places));
         let Some(known) = known else { return };
         known.busy = known.busy.saturating_sub(1);
-        if probe.planned.purpose.isolates() {
+        let purpose = probe.planned.purpose;
+        if purpose.isolates() || purpose == Purpose::Cost {
             return;
         }
         if let Some(rate) = probe.rate() {
