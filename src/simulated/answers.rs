@@ -62,6 +62,7 @@ pub(super) fn endpoint(port: PortIs, spec: &ProbeSpec, probe: ProbeId) -> Endpoi
         },
         registration_us: 100,
         tcp: None,
+        reads: 0,
     }
 }
 
@@ -110,6 +111,7 @@ pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measu
         ping_pong: None,
         registration: None,
         tcp: None,
+        fetched: None,
     }
 }
 
