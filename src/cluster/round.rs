@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::believe::{believable, same_clock};
 use crate::model::{
     Endpoint, Event, Fact, LocalPort, Measurement, NODE_LOST, NicId, Outcome, PlannedPair, ProbeId,
-    ProbeSpec, ProbeStage, Role, left_alone,
+    ProbeSpec, ProbeStage, Role, Verification, left_alone,
 };
 use crate::wire::{FromAgent, ToAgent};
 
@@ -191,7 +191,7 @@ impl Round {
                 if role == Role::Target =>
             {
                 let measurement = measurement.clone();
-                let verified = Fact::known(verification, "compared at the target");
+                let verified = verified(&measurement, verification);
                 self.end(
                     at,
                     Outcome::Measured {
@@ -384,6 +384,21 @@ impl Round {
                     now,
                 );
             }
+        }
+    }
+}
+
+/// What was found of the bytes: what an RDMA read fetched is at the initiator, which looked at it.
+fn verified(measurement: &Measurement, found: Verification) -> Fact<Verification> {
+    match measurement.fetched {
+        None => Fact::known(found, "compared at the target"),
+        Some(fetched) => {
+            let found = Verification {
+                bytes_checked: fetched.bytes,
+                bytes_wrong: fetched.wrong,
+                ..found
+            };
+            Fact::known(found, "compared at the initiator")
         }
     }
 }

@@ -205,6 +205,7 @@ fn endpoint(node: usize) -> Endpoint {
         },
         registration_us: 10,
         tcp: None,
+        reads: 0,
     }
 }
 

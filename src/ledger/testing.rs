@@ -121,6 +121,7 @@ pub fn measured(rate: f64) -> Outcome {
             ping_pong: None,
             registration: None,
             tcp: None,
+            fetched: None,
         },
         verified: Fact::known(
             Verification {

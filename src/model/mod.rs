@@ -62,9 +62,9 @@ pub use pcie::{
     PcieLink, PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
 };
 pub use probe::{
-    Completion, Endpoint, Latency, LocalPort, Measure, Measurement, MemoryKind, NODE_LOST, Outcome,
-    ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, StopAt, TransferEnd,
-    Verification, Window,
+    Checked, Completion, Endpoint, Latency, LocalPort, Measure, Measurement, MemoryKind, NODE_LOST,
+    Outcome, ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, StopAt,
+    TransferEnd, Verification, Window,
 };
 pub use queue_pairs::{QueuePairHolder, QueuePairs};
 pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};
@@ -72,6 +72,6 @@ pub use settings::{Expect, RailRule, RunSettings};
 pub use shared::Shared;
 pub use standing::{Doubt, EndStanding, NicStanding, NodeStanding, RailStanding, Standing, Trial};
 pub use sweep::{End, LeafGroup, Pattern, Purpose, SweepSettings};
-pub use tcp::{TcpAddress, TcpFacts, ZeroCopy};
+pub use tcp::{PortPlace, TcpAddress, TcpFacts, ZeroCopy};
 pub use text::{is_treacherous, visible};
 pub use units::{Bytes, Gbps, MemlockLimit, ParseUnitError};

@@ -176,9 +176,16 @@ pub struct Endpoint {
     pub memory: RemoteMemory,
     /// Time that registering the memory took, in microseconds.
     pub registration_us: u64,
-    /// Where TCP connections are awaited.
+    /// Where TCP connections are awaited, or come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpAddress>,
+    /// RDMA reads that a queue pair answers at a time; 0 where it answers none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reads: u8,
+}
+
+fn is_zero(number: &u8) -> bool {
+    *number == 0
 }
 
 /// Bytes completed in one window of a transfer.
@@ -264,6 +271,9 @@ pub struct Measurement {
     /// What is known of the TCP connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<Box<TcpFacts>>,
+    /// Of an RDMA read: what the initiator found of what it fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<Checked>,
 }
 
 impl Measurement {
@@ -273,7 +283,16 @@ impl Measurement {
     }
 }
 
-/// What the target found when it looked at the bytes that landed.
+/// Bytes that were compared with what must have been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// How many.
+    pub bytes: u64,
+    /// How many of them differ.
+    pub wrong: u64,
+}
+
+/// What was found of the bytes that landed: by the target, of an RDMA read by the initiator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
     /// Bytes compared with what must have been sent.
@@ -284,7 +303,8 @@ pub struct Verification {
     /// were connected.
     #[serde(default)]
     pub counters: Fact<Vec<Grown>>,
-    /// CPU spent by this end from the connection to the end of the transfer.
+    /// CPU spent by the target: from the first message to the last where it takes part, as with
+    /// TCP, send and write with immediate; else from the connection to the end of the transfer.
     #[serde(default)]
     pub cpu: Fact<CpuUse>,
 }

@@ -6,15 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use super::Fact;
 
-/// Where the target of a probe awaits its TCP connections.
+/// Where the target of a probe awaits its TCP connections, or where its initiator's come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpAddress {
     /// The address of the NIC.
     pub address: IpAddr,
-    /// The port.
+    /// The port; 0 of an initiator, which has a new one for each connection.
     pub port: u16,
-    /// Opens a connection: the first bytes on it, so that nobody else's is taken for it. Hexadecimal.
+    /// Opens a connection: the first bytes on it, so that nobody else's is taken for it. 128 random
+    /// bits in hexadecimal; empty of an initiator.
     pub token: String,
+}
+
+/// Where an RDMA port sits in its host, for sockets on the same NIC.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PortPlace {
+    /// Its network interface.
+    pub interface: Fact<String>,
+    /// The address that its connections have.
+    pub address: Fact<IpAddr>,
+    /// The processors nearest to it.
+    pub cpus: Fact<Vec<u32>>,
+    /// Offloads of the interface that are on, of TSO, GSO, GRO and LRO, as ethtool names them.
+    pub offloads: Fact<Vec<String>>,
 }
 
 /// What is known of the connections at the sending end.

@@ -109,6 +109,7 @@ mod tests {
             },
             registration_us: 10,
             tcp: None,
+            reads: 1,
         }
     }
 

@@ -63,6 +63,7 @@ pub(super) fn endpoint(port: PortIs, spec: &ProbeSpec, probe: ProbeId) -> Endpoi
         },
         registration_us: 100,
         tcp: None,
+        reads: 0,
     }
 }
 
@@ -112,6 +113,7 @@ pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measu
         ping_pong: None,
         registration: None,
         tcp: None,
+        fetched: None,
     };
     cost::settle(&mut measured, spec, median_ns);
     measured
