@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::voice::Voice;
-use crate::model::{Counter, Endpoint, Fact, LocalPort, ProbeId, ProbeSpec, ProbeStage, Role};
+use crate::model::{
+    Counter, Endpoint, Fact, LocalPort, PortPlace, ProbeId, ProbeSpec, ProbeStage, Role,
+};
 use crate::probe::{Connected, Prepared, ProbeError, prepare};
-use crate::survey::{Root, grown, in_use, port_errors};
+use crate::survey::{Root, grown, in_use, port_errors, port_place};
 use crate::wire::FromAgent;
 
 /// What a probe's thread is asked to do.
@@ -131,7 +133,12 @@ impl Job {
     }
 
     fn prepare(&mut self, role: Role, spec: &ProbeSpec, port: &LocalPort, nonce: u64) -> Answer {
-        let prepared = prepare(spec, role, port, nonce).map_err(in_words)?;
+        // What only sockets and the accounts of CPU time need to know.
+        let place = match spec.kind.is_tcp() || spec.account {
+            true => port_place(&Root::live(), port),
+            false => PortPlace::default(),
+        };
+        let prepared = prepare(spec, role, port, &place, nonce).map_err(in_words)?;
         let endpoint = prepared.endpoint().clone();
         self.held = Held::Prepared(prepared);
         self.port = Some(port.clone());
@@ -144,7 +151,7 @@ impl Job {
     fn connect(&mut self, peer: &Endpoint) -> Answer {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Prepared(prepared) => {
-                self.held = Held::Connected(prepared.connect(peer).map_err(in_words)?);
+                self.held = Held::Connected(prepared.connect(peer, &self.stop).map_err(in_words)?);
                 self.before = self.errors();
                 Ok(FromAgent::Connected { probe: self.probe })
             }

@@ -36,6 +36,10 @@ pub(super) fn run(arguments: &DemoArgs) -> Result<u8, Failure> {
         .settings(arguments.seed)
         .map_err(|errors| config::unusable("scenario", &errors))?;
     sweep::settle(&mut settings, &arguments.sweep)?;
+    if arguments.sweep.cost {
+        let cost = scenario.cost();
+        settings.cost = Some(cost.map_err(|errors| config::unusable("scenario", &errors))?);
+    }
     let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
     let create =
         |path| Writer::create(path).map_err(|error| Failure::usage(Failure::chain(&error)));
@@ -49,7 +53,7 @@ pub(super) fn run(arguments: &DemoArgs) -> Result<u8, Failure> {
     reports.write(&ledger, &again)
 }
 
-fn scenario(file: Option<&Path>) -> Result<Scenario, Failure> {
+pub(super) fn scenario(file: Option<&Path>) -> Result<Scenario, Failure> {
     let (text, path) = match file {
         Some(file) => (config::text(file)?, file.display().to_string()),
         None => (DEMO.to_owned(), "built-in scenario".to_owned()),
@@ -58,7 +62,7 @@ fn scenario(file: Option<&Path>) -> Result<Scenario, Failure> {
 }
 
 /// The same conductor as on a real cluster; the record, where one is wanted, hears everything first.
-fn conduct(
+pub(super) fn conduct(
     scenario: &Scenario,
     settings: RunSettings,
     mut record: Option<&mut Writer>,

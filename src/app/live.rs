@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::dashboard::{self, Wanted, Wires};
 use super::failure::Failure;
 use super::output::Output;
-use super::reports::{Reports, kept};
+use super::reports::{Reports, exit_code, kept};
 use super::resume::{self, Begun};
 use super::{carriers, config, report, start, sweep};
 use crate::cli::{Color, DashboardArgs, DemoArgs, ReplayArgs};
@@ -275,6 +275,6 @@ fn leave(
             let kept = record.map_or("it was not recorded".to_owned(), kept);
             reports.write(ledger, &kept)
         }
-        None => Ok(judgement.verdict.exit_code()),
+        None => Ok(exit_code(ledger, &judgement)),
     }
 }

@@ -3,6 +3,7 @@
 mod agent;
 mod carriers;
 mod config;
+mod cost;
 mod dashboard;
 mod demo;
 mod explain;
@@ -33,6 +34,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Sweep(arguments) => live::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Cost(arguments) => cost::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Inspect(arguments) => match &arguments.topo {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ledger::{Ledger, PairState};
-use crate::model::{Event, NodeName, Outcome, Pair, ProbeId, Rail, RailNic};
+use crate::model::{Event, NodeName, Outcome, Pair, ProbeId, Purpose, Rail, RailNic};
 
 /// The line.
 pub(super) struct Progress {
@@ -69,6 +69,13 @@ impl Progress {
                 self.bar.suspend(|| eprintln!("{node}: {why}"));
             }
             Event::RailsResolved { nics } => self.pairs = pairs(nics),
+            Event::RoundPlanned { round, pairs }
+                if pairs.iter().any(|pair| pair.purpose == Purpose::Cost) =>
+            {
+                self.planned.clear();
+                let text = format!("round {}: what moving data costs", round + 1);
+                self.bar.set_message(text);
+            }
             Event::RoundPlanned { round, pairs } => {
                 self.planned = pairs.iter().map(|p| (p.probe, p.pair.clone())).collect();
                 let text = format!(

@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
     }
     let ledger = conduct(&cluster, settings, Ledger::default(), &mut record)?;
     let code = reports.write(&ledger, &kept(record.path()))?;
-    say_where(&ledger, record.path());
+    say_where(&ledger, record.path(), "report");
     Ok(code)
 }
 
@@ -56,6 +56,7 @@ pub(super) fn settings(
     let mut settings = cluster.settings(seed);
     settings.force = arguments.force;
     sweep::settle(&mut settings, &arguments.sweep)?;
+    settings.cost = arguments.sweep.cost.then(|| cluster.cost.clone());
     sweep::pick_rails(&mut settings, arguments.pick.rails.as_ref())?;
     Ok(settings)
 }
@@ -77,13 +78,18 @@ fn go_on(arguments: &ReportArgs, path: &Path, cluster: &Cluster) -> Result<u8, F
     };
     let ledger = conduct(cluster, settings, so_far, &mut record)?;
     let code = reports.write(&ledger, &kept(path))?;
-    say_where(&ledger, path);
+    say_where(&ledger, path, "report");
     Ok(code)
 }
 
 pub(super) fn record(arguments: &ReportArgs) -> Result<Writer, Failure> {
-    let path = match &arguments.record {
-        Some(path) => path.clone(),
+    new_record(arguments.record.as_deref())
+}
+
+/// A new record, in the usual place where none is asked for.
+pub(super) fn new_record(path: Option<&Path>) -> Result<Writer, Failure> {
+    let path = match path {
+        Some(path) => path.to_owned(),
         None => default_path(&state_directory()?, jiff::Timestamp::now()),
     };
     Writer::create(&path).map_err(|error| Failure::usage(Failure::chain(&error)))
@@ -106,19 +112,19 @@ fn state_directory() -> Result<PathBuf, Failure> {
 }
 
 /// For a person: a program knows, or reads it in the record's folder.
-pub(super) fn say_where(ledger: &Ledger, record: &Path) {
+pub(super) fn say_where(ledger: &Ledger, record: &Path, command: &str) {
     if !std::io::stderr().is_terminal() {
         return;
     }
     let more = match ledger.end() {
-        Some(RunEnd::Complete) => "",
-        _ => "; `linerate report --resume` with that file goes on with it",
+        Some(RunEnd::Complete) => String::new(),
+        _ => format!("; `linerate {command} --resume` with that file goes on with it"),
     };
     eprintln!("{}{more}", kept(record));
 }
 
 /// Runs the cluster from where it is. Every event is on disk before anybody sees it.
-fn conduct(
+pub(super) fn conduct(
     cluster: &Cluster,
     settings: RunSettings,
     so_far: Ledger,

@@ -6,9 +6,10 @@ use std::path::Path;
 use super::failure::Failure;
 use super::output::Output;
 use crate::cli::{Color, Format, FormatArg, ReportsArgs};
-use crate::judge::judge;
+use crate::judge::{CostReport, Judgement, judge};
 use crate::ledger::Ledger;
-use crate::report::{json, text};
+use crate::model::Pattern;
+use crate::report::{cost_json, cost_text, json, text};
 
 /// Every place that a report goes to, with its form.
 pub(super) struct Reports {
@@ -40,26 +41,44 @@ impl Reports {
         })
     }
 
-    /// Judges the run and writes it everywhere; the verdict's exit code. Where a report cannot be
-    /// written, the error ends with how the run is `kept`.
+    /// Judges the run and writes it everywhere; the verdict's exit code, or of a run that measured only
+    /// what moving data costs, whether it measured all of it. Where a report cannot be written, the error
+    /// ends with how the run is `kept`.
     pub(super) fn write(self, ledger: &Ledger, kept: &str) -> Result<u8, Failure> {
         let judgement = judge(ledger);
+        let only_cost = is_only_cost(ledger);
         for (format, mut output) in self.outputs {
-            let written = match format {
-                Format::Text => text(
-                    ledger,
-                    &judgement,
-                    output.style(self.color),
-                    output.writer(),
-                ),
-                Format::Json => json(ledger, &judgement, output.writer()),
+            let style = output.style(self.color);
+            let written = match (format, only_cost) {
+                (Format::Text, false) => text(ledger, &judgement, style, output.writer()),
+                (Format::Text, true) => cost_text(ledger, &judgement, style, output.writer()),
+                (Format::Json, false) => json(ledger, &judgement, output.writer()),
+                (Format::Json, true) => cost_json(ledger, &judgement, output.writer()),
             };
             written.map_err(|error| {
                 Failure::work(format!("cannot write the report: {error}; {kept}"))
             })?;
             output.finish()?;
         }
-        Ok(judgement.verdict.exit_code())
+        Ok(exit_code(ledger, &judgement))
+    }
+}
+
+/// Whether a run was asked for nothing but what moving data costs.
+fn is_only_cost(ledger: &Ledger) -> bool {
+    let settings = ledger.settings();
+    settings.is_some_and(|s| s.cost.is_some() && s.sweep.pattern == Pattern::Nothing)
+}
+
+/// That of the verdict; of a run that measured only what moving data costs 0 where it measured all of it,
+/// else 3.
+pub(super) fn exit_code(ledger: &Ledger, judgement: &Judgement) -> u8 {
+    if !is_only_cost(ledger) {
+        return judgement.verdict.exit_code();
+    }
+    match CostReport::of(ledger).is_some_and(|report| report.is_complete()) {
+        true => 0,
+        false => 3,
     }
 }
 

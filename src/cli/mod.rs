@@ -12,6 +12,7 @@ Exit codes:
     };
 }
 
+mod cost;
 mod dashboard;
 mod demo;
 mod explain;
@@ -30,6 +31,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub use cost::CostArgs;
 pub use dashboard::{DashboardArgs, FaceArgs, ThemeArg};
 pub use demo::DemoArgs;
 pub use explain::ExplainArgs;
@@ -48,6 +50,7 @@ Examples:
   linerate report --config cluster.toml
   linerate report --config cluster.toml 'node[001-016]'
   linerate report --config cluster.toml --format text --format json=run.json
+  linerate cost --config cluster.toml 'node[01-02]'
   linerate replay run.jsonl
   linerate config check cluster.toml
   linerate watch --config cluster.toml
@@ -77,6 +80,8 @@ pub enum Command {
     Sweep(DashboardArgs),
     /// Measure NICs against each other on every rail and report what is not at line rate
     Report(ReportArgs),
+    /// Measure what moving data takes of CPU time by TCP and by RDMA, and what RDMA saves
+    Cost(CostArgs),
     /// Report a recorded run once more, without a node
     Replay(ReplayArgs),
     /// Show a report on a simulated cluster with planted faults; needs no cluster

@@ -52,6 +52,10 @@ pub struct SweepArgs {
     #[arg(long, conflicts_with_all = ["one", "pairs"])]
     pub fabric: bool,
 
+    /// Measure what moving data costs as well, after the rest, as linerate cost does
+    #[arg(long)]
+    pub cost: bool,
+
     /// At most this share of the nodes carries traffic at one time, such as 50%
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub max_load: Option<f64>,

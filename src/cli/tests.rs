@@ -26,6 +26,7 @@ fn help_says_what_there_is() {
     insta::assert_snapshot!("help", help(&[]));
     insta::assert_snapshot!("help_report", help(&["report"]));
     insta::assert_snapshot!("help_sweep", help(&["sweep"]));
+    insta::assert_snapshot!("help_cost", help(&["cost"]));
     insta::assert_snapshot!("help_replay", help(&["replay"]));
     insta::assert_snapshot!("help_demo", help(&["demo"]));
     insta::assert_snapshot!("help_watch", help(&["watch"]));
@@ -161,6 +162,43 @@ fn a_watch_takes_what_the_help_promises() {
     assert_eq!((args.count, args.format), (Some(3), Format::Json));
     for refused in ["-i 0", "-i 61", "-i nan", "-n 0", "--root x n1"] {
         assert!(parse(refused).is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn the_cost_is_asked_for_by_steps() {
+    let parse = |line: &str| {
+        let words = ["linerate", "cost"].into_iter();
+        let parsed = Cli::try_parse_from(words.chain(line.split_whitespace()));
+        parsed.map(|cli| match cli.command {
+            Command::Cost(args) => args,
+            other => panic!("{other:?}"),
+        })
+    };
+    let names = |line: &str| {
+        let steps = parse(line).map(|args| args.steps());
+        steps.map(|steps| {
+            steps
+                .iter()
+                .map(|step| step.name())
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+    };
+    assert_eq!(names("n1").unwrap(), "");
+    assert_eq!(
+        names("n1 --only write,tcp --only latency,write").unwrap(),
+        "tcp write latency-tcp latency-write latency-send"
+    );
+    assert!(parse("--scenario s.toml --rails 0").is_ok());
+    for refused in [
+        "",
+        "n1 --only tpc",
+        "n1 --scenario s.toml",
+        "--scenario s.toml --resume r",
+        "n1 --record a --resume b",
+    ] {
+        assert_eq!(parse(refused).unwrap_err().exit_code(), 2, "{refused}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::round::STEP;
-use crate::model::{Bytes, Measurement, ProbeSpec};
+use crate::model::{Bytes, Measure, Measurement, PingPong, ProbeSpec};
 
 /// More than any real transfer reports, so that a broken clock or a lying agent is noticed.
 const MAX_RATE_GBPS: f64 = 100_000.0;
@@ -28,6 +28,14 @@ pub(super) fn same_clock(measurement: &Measurement, took: Duration) -> Result<()
 
 /// Whether a measurement can be what it says: a node may be broken, or lie.
 pub(super) fn believable(measurement: &Measurement, spec: &ProbeSpec) -> Result<(), String> {
+    let longest_us = u64::from(spec.duration_ms) * 1000 + STEP.as_micros() as u64;
+    match spec.measure {
+        Measure::Rate => can_be_a_rate(measurement, longest_us),
+        Measure::PingPong => can_be_a_latency(measurement.ping_pong.as_ref(), spec, longest_us),
+    }
+}
+
+fn can_be_a_rate(measurement: &Measurement, longest_us: u64) -> Result<(), String> {
     let Measurement {
         bytes,
         elapsed_us,
@@ -37,7 +45,6 @@ pub(super) fn believable(measurement: &Measurement, spec: &ProbeSpec) -> Result<
     let Some(rate) = measurement.rate() else {
         return Err("it reports a transfer that took no time".into());
     };
-    let longest_us = u64::from(spec.duration_ms) * 1000 + STEP.as_micros() as u64;
     if bytes > total_bytes || *elapsed_us > longest_us || rate.0 > MAX_RATE_GBPS {
         let bytes = Bytes(*bytes);
         return Err(format!(
@@ -48,4 +55,85 @@ pub(super) fn believable(measurement: &Measurement, spec: &ProbeSpec) -> Result<
         return Err("no data arrived while it was measured".into());
     }
     Ok(())
+}
+
+fn can_be_a_latency(
+    told: Option<&PingPong>,
+    spec: &ProbeSpec,
+    longest_us: u64,
+) -> Result<(), String> {
+    let Some(told) = told.filter(|told| told.samples > 0) else {
+        return Err("no message came back while that was measured".into());
+    };
+    let ns = [
+        told.min_ns,
+        told.median_ns,
+        told.p99_ns,
+        told.p999_ns,
+        told.max_ns,
+    ];
+    let can_be = ns.is_sorted() && told.max_ns / 1000 <= longest_us;
+    match can_be && told.bytes == spec.message_size.0 {
+        true => Ok(()),
+        false => Err(format!(
+            "it reports what cannot be: messages of {} that took {ns:?} ns (shortest, median, 99 %, 99.9 %, \
+             longest)",
+            Bytes(told.bytes)
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::testing::{events, ledger, measured};
+    use crate::model::{Outcome, ProbeKind};
+
+    #[test]
+    fn a_latency_is_believed_where_it_can_be_one() {
+        let settings = ledger(&events(2, 1, &|_, _, _| None));
+        let spec = ProbeSpec {
+            kind: ProbeKind::RdmaSend,
+            measure: Measure::PingPong,
+            message_size: Bytes(64),
+            ..settings.settings().unwrap().probe.clone()
+        };
+        let Outcome::Measured {
+            mut measurement, ..
+        } = measured(1.0)
+        else {
+            panic!("nothing was measured");
+        };
+        let good = PingPong {
+            bytes: 64,
+            min_ns: 1,
+            median_ns: 2,
+            p99_ns: 2,
+            p999_ns: 9,
+            max_ns: 10,
+            samples: 3,
+        };
+        let mut said = |ping_pong: Option<PingPong>| {
+            measurement.ping_pong = ping_pong;
+            // No rate is asked of it.
+            (measurement.bytes, measurement.elapsed_us) = (0, 0);
+            believable(&measurement, &spec)
+        };
+        assert_eq!(said(Some(good)), Ok(()));
+        let none = PingPong { samples: 0, ..good };
+        for none in [None, Some(none)] {
+            assert!(said(none).unwrap_err().contains("no message came back"));
+        }
+        let wrong = [
+            PingPong { bytes: 65, ..good },
+            PingPong { min_ns: 3, ..good },
+            PingPong {
+                max_ns: u64::MAX,
+                ..good
+            },
+        ];
+        for wrong in wrong {
+            assert!(said(Some(wrong)).unwrap_err().contains("what cannot be"));
+        }
+    }
 }

@@ -62,7 +62,7 @@ pub(super) struct Member {
 /// The run: its nodes, its books, and where its events go.
 pub struct Conductor<'a, F, E> {
     pub(super) fleet: F,
-    settings: RunSettings,
+    pub(super) settings: RunSettings,
     pub(super) limits: Limits,
     pub(super) members: Vec<Member>,
     places: HashMap<NodeName, usize>,
@@ -168,7 +168,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         self.tell(Event::RunFinished { end })
     }
 
-    /// The rounds of the pattern that are still to be played, then what they leave in doubt.
+    /// The rounds of the pattern that are still to be played, then what they leave in doubt, then what
+    /// moving data costs.
     fn measure(&mut self) -> Step<E> {
         for pairs in self.plan()? {
             self.obey()?;
@@ -179,7 +180,8 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             let of_pattern = |pair| (pair, Purpose::Pattern);
             self.play(round, pairs.into_iter().map(of_pattern).collect())?;
         }
-        self.follow_up()
+        self.follow_up()?;
+        self.weigh()
     }
 
     fn first(&self) -> Event {
@@ -226,7 +228,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         Ok(plan.rounds)
     }
 
-    fn skip(&mut self, pair: Pair, why: String) -> Step<E> {
+    pub(super) fn skip(&mut self, pair: Pair, why: String) -> Step<E> {
         let Pair { from, to, rail } = pair;
         self.tell(Event::PairSkipped {
             from: from.node,
@@ -265,7 +267,17 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     }
 
     pub(super) fn play(&mut self, round: u32, probes: Probes) -> Step<E> {
-        let planned = self.announce(round, probes)?;
+        self.play_as(round, probes, None)
+    }
+
+    /// The same; `spec` is what the probes do, where that does not follow from what they are for.
+    pub(super) fn play_as(
+        &mut self,
+        round: u32,
+        probes: Probes,
+        spec: Option<&ProbeSpec>,
+    ) -> Step<E> {
+        let planned = self.announce(round, probes, spec)?;
         let seats = self.seat(planned)?;
         self.play_round(seats)
     }
@@ -274,13 +286,15 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         &mut self,
         round: u32,
         probes: Probes,
+        spec: Option<&ProbeSpec>,
     ) -> Result<Vec<PlannedPair>, ConductError<E>> {
         let mut planned = Vec::new();
         for (pair, purpose) in probes {
             if let Ok(route) = planning::route_of(&self.ledger, &pair) {
+                let own = || self.spec(&pair, &route, purpose);
                 planned.push(PlannedPair {
                     probe: ProbeId(self.next_probe),
-                    spec: self.spec(&pair, &route, purpose),
+                    spec: spec.cloned().or_else(own),
                     pair,
                     route,
                     purpose,

@@ -5,6 +5,7 @@
 mod believe;
 mod commands;
 mod conductor;
+mod cost;
 mod fleet;
 #[cfg(test)]
 mod interrupt_tests;

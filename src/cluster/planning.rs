@@ -23,7 +23,7 @@ pub struct Plan {
     pub skipped: Vec<(Pair, String)>,
 }
 
-type Rails = HashMap<NodeName, Vec<(Rail, NicId)>>;
+pub(super) type Rails = HashMap<NodeName, Vec<(Rail, NicId)>>;
 
 /// Matches the NICs of all nodes that are there to rails.
 pub fn rail_nics(ledger: &Ledger, settings: &RunSettings) -> Vec<RailNic> {
@@ -130,7 +130,7 @@ fn lay_out(
 }
 
 /// How many pairs of nodes may carry traffic at one time: one at the least.
-fn busiest(nodes: usize, sweep: &SweepSettings) -> usize {
+pub(super) fn busiest(nodes: usize, sweep: &SweepSettings) -> usize {
     (nodes as f64 * sweep.max_load / 2.0).ceil().max(1.0) as usize
 }
 
@@ -143,7 +143,7 @@ fn by_rail(round: PlannedRound) -> impl Iterator<Item = PlannedRound> {
 }
 
 /// The pairs, one for each rail that both nodes have, from one node to another.
-fn pairs_of(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
+pub(super) fn pairs_of(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
     let (Some(mine), Some(theirs)) = (rails.get(from), rails.get(to)) else {
         return Vec::new();
     };
@@ -160,6 +160,9 @@ fn pairs_of(rails: &Rails, from: &NodeName, to: &NodeName) -> Vec<Pair> {
 
 /// What is to be measured next, where the pattern leaves something in doubt.
 pub fn follow_up(ledger: &Ledger, settings: &RunSettings) -> Probes {
+    if settings.sweep.pattern == Pattern::Nothing {
+        return Probes::default();
+    }
     let Standings {
         mut nodes, doubts, ..
     } = standings_of_nics(ledger);
@@ -237,12 +240,12 @@ fn look_up<'a>(ledger: &'a Ledger, nodes: &[NodeStanding]) -> Vec<Option<&'a Nod
 }
 
 /// The ports of a run's NICs, and why some are left alone.
-struct Usable<'a> {
+pub(super) struct Usable<'a> {
     ports: HashMap<&'a NicId, (&'a Port, Option<String>)>,
 }
 
 impl<'a> Usable<'a> {
-    fn of(ledger: &'a Ledger) -> Self {
+    pub(super) fn of(ledger: &'a Ledger) -> Self {
         let force = ledger.settings().is_some_and(|settings| settings.force);
         let nics = ledger.rail_nics().filter_map(|(_, _, nic)| nic.value());
         let declined = declined(ledger);
@@ -264,7 +267,7 @@ impl<'a> Usable<'a> {
     }
 
     /// Why a pair cannot be probed, or would disturb somebody's work.
-    fn in_the_way(&self, pair: &Pair) -> Option<String> {
+    pub(super) fn in_the_way(&self, pair: &Pair) -> Option<String> {
         let ends = [&pair.from, &pair.to].map(|nic| self.ports.get(nic));
         let in_use = ends.into_iter().flatten().find_map(|(_, why)| why.clone());
         in_use.or_else(|| match ends {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::believe::{believable, same_clock};
 use crate::model::{
     Endpoint, Event, Fact, LocalPort, Measurement, NODE_LOST, NicId, Outcome, PlannedPair, ProbeId,
-    ProbeSpec, ProbeStage, Role, left_alone,
+    ProbeSpec, ProbeStage, Role, Verification, left_alone,
 };
 use crate::wire::{FromAgent, ToAgent};
 
@@ -116,6 +116,12 @@ impl Round {
         round
     }
 
+    /// What a probe does.
+    fn spec(&self, at: usize) -> &ProbeSpec {
+        let own = self.probes[at].seat.planned.spec.as_ref();
+        own.unwrap_or(&self.spec)
+    }
+
     /// What there is to do, once.
     pub(super) fn actions(&mut self) -> Vec<Action> {
         std::mem::take(&mut self.out)
@@ -157,7 +163,7 @@ impl Round {
     }
 
     fn answer(&mut self, at: usize, role: Role, message: FromAgent, now: Instant) {
-        let spec_duration = Duration::from_millis(u64::from(self.spec.duration_ms));
+        let spec_duration = Duration::from_millis(self.spec(at).duration_ms.into());
         let probe = &mut self.probes[at];
         let end = index(role);
         match (&mut probe.step, message) {
@@ -185,7 +191,7 @@ impl Round {
                 if role == Role::Target =>
             {
                 let measurement = measurement.clone();
-                let verified = Fact::known(verification, "compared at the target");
+                let verified = verified(&measurement, verification);
                 self.end(
                     at,
                     Outcome::Measured {
@@ -237,7 +243,7 @@ impl Round {
             return;
         }
         self.has_begun = true;
-        let run = Duration::from_millis(u64::from(self.spec.duration_ms)) + STEP;
+        let usual = &self.spec;
         for probe in self
             .probes
             .iter_mut()
@@ -250,8 +256,9 @@ impl Round {
             ));
             self.out
                 .push(Action::Emit(Event::ProbeStarted { probe: id }));
+            let spec = probe.seat.planned.spec.as_ref().unwrap_or(usual);
             probe.step = Step::Run(now);
-            probe.deadline = now + run;
+            probe.deadline = now + Duration::from_millis(spec.duration_ms.into()) + STEP;
         }
     }
 
@@ -260,7 +267,7 @@ impl Round {
             true => same_clock(&measurement, took),
             false => Ok(()),
         };
-        if let Err(why) = believable(&measurement, &self.spec).and_then(|()| clock()) {
+        if let Err(why) = believable(&measurement, self.spec(at)).and_then(|()| clock()) {
             return self.failed(at, Role::Initiator, ProbeStage::Run, why, now);
         }
         let probe = &mut self.probes[at];
@@ -377,6 +384,21 @@ impl Round {
                     now,
                 );
             }
+        }
+    }
+}
+
+/// What was found of the bytes: what an RDMA read fetched is at the initiator, which looked at it.
+fn verified(measurement: &Measurement, found: Verification) -> Fact<Verification> {
+    match measurement.fetched {
+        None => Fact::known(found, "compared at the target"),
+        Some(fetched) => {
+            let found = Verification {
+                bytes_checked: fetched.bytes,
+                bytes_wrong: fetched.wrong,
+                ..found
+            };
+            Fact::known(found, "compared at the initiator")
         }
     }
 }

@@ -150,6 +150,7 @@ impl Fleet for Fake {
                     bytes_checked: 1 << 20,
                     bytes_wrong: 0,
                     counters: Fact::default(),
+                    cpu: Fact::default(),
                 };
                 self.reply(
                     node,
@@ -203,6 +204,8 @@ fn endpoint(node: usize) -> Endpoint {
             length: 1 << 20,
         },
         registration_us: 10,
+        tcp: None,
+        reads: 0,
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::model::{Expect, LeafGroup, NodeName, ProbeSpec, RailRule, RunSettings, SweepSettings};
+use crate::model::{
+    CostSettings, Expect, LeafGroup, NodeName, ProbeSpec, RailRule, RunSettings, SweepSettings,
+};
 
 use super::groups::GroupsFile;
 use super::hostlist::{self, HostListError};
@@ -75,6 +77,8 @@ pub struct Cluster {
     pub rails: RailRule,
     /// What each probe does.
     pub probe: ProbeSpec,
+    /// How the cost of moving data is measured, where that is asked for.
+    pub cost: CostSettings,
     /// What is expected of it.
     pub expect: Expect,
     /// How a run goes through its pairs; its leaf groups may name nodes that are not among these.
@@ -126,6 +130,7 @@ impl Cluster {
                 groups: self.groups(),
                 ..self.sweep.clone()
             },
+            cost: None,
             seed,
             force: false,
             simulated: false,

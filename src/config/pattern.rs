@@ -48,7 +48,9 @@ pub fn check_pattern(pattern: &Pattern, nodes: &[NodeName]) -> Result<(), Patter
         }),
     };
     match pattern {
-        Pattern::Adaptive | Pattern::Quick | Pattern::Full | Pattern::Ring => Ok(()),
+        Pattern::Adaptive | Pattern::Quick | Pattern::Full | Pattern::Ring | Pattern::Nothing => {
+            Ok(())
+        }
         Pattern::One { node } => {
             there(node)?;
             match nodes.iter().any(|other| other != node) {

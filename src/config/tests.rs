@@ -75,6 +75,13 @@ queue_pairs = 4
 duration = "2.5s"
 completion = "poll"
 memory = "host"
+[probe.tcp]
+streams = 16
+message_size = "256 KiB"
+[probe.cost]
+duration = "250ms"
+sizes = ["8 MiB", "64", "64 B"]
+latency_sizes = ["2 B"]
 [sweep]
 pattern = "full"
 matchings = 4
@@ -251,6 +258,13 @@ fn bad_values_are_named() {
         "[probe]\nduration = \"1.0005s\"",
         "[probe]\ncompletion = \"pol\"",
         "[probe]\nmemory = \"gpu\"",
+        "[probe.tcp]\nstreams = 1",
+        "[probe.tcp]\nmessage_size = \"65 MiB\"",
+        "[probe]\ntcp = 3",
+        "[probe.cost]\nduration = \"1\"",
+        "[probe.cost]\nsize = []",
+        "[probe.cost]\nsizes = []",
+        "[probe.cost]\nlatency_sizes = [\"2 B\", \"0\"]",
         "[sweep]\npattern = \"adaptve\"",
         "[sweep]\npattern = \"pairs\"",
         "[sweep]\nmatchings = 17",

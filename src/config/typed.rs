@@ -82,6 +82,25 @@ pub(super) struct TypedProbe {
     pub duration: Typed<String>,
     pub completion: Typed<String>,
     pub memory: Typed<String>,
+    pub tcp: Table<TypedTcp>,
+    pub cost: Table<TypedCost>,
+}
+
+/// `[probe.tcp]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedTcp {
+    pub streams: Typed<i64>,
+    pub message_size: Typed<String>,
+}
+
+/// `[probe.cost]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedCost {
+    pub duration: Typed<String>,
+    pub sizes: TypedList,
+    pub latency_sizes: TypedList,
 }
 
 /// `[sweep]`.

@@ -66,6 +66,7 @@ pub(super) fn conditions(purpose: Purpose) -> Option<&'static str> {
         Purpose::Siblings => "together with those of its root port",
         Purpose::Fabric => "between leaf groups, all of them loaded",
         Purpose::Cabling => "the way between rails",
+        Purpose::Cost => "nothing else on both nodes",
     })
 }
 

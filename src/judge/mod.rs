@@ -4,6 +4,7 @@
 mod cabling;
 mod cast;
 mod cause;
+mod cost;
 mod culprit;
 mod expectations;
 mod expected;
@@ -20,6 +21,12 @@ mod verdict;
 mod view;
 mod wider;
 
+#[cfg(test)]
+pub use cost::testing as cost_testing;
+pub use cost::{
+    Congestion, CostGap, CostReport, Crossover, EndCost, Latency, PairCost, Saving, Savings, Sign,
+    SizeCost, StepCost, cost_step,
+};
 pub use culprit::setup;
 pub use expected::{ceiling, efficiency, expected};
 pub use gpudirect::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};

@@ -205,7 +205,10 @@ impl Measured<'_> {
 /// The best of each pair in each round, in the order of rail, sender, receiver and round.
 fn by_round<'a>(ledger: &'a Ledger, cast: &Cast<'a>) -> Vec<Observation<'a>> {
     let mut expectations = Expectations::default();
-    let measured = ledger.in_brief().filter_map(|(brief, probe)| {
+    // What moving data costs is measured under conditions of its own.
+    let all = ledger.in_brief();
+    let all = all.filter(|(brief, _)| brief.purpose != Purpose::Cost);
+    let measured = all.filter_map(|(brief, probe)| {
         let (rate, ends) = (brief.rate?, cast.ends(brief)?);
         let expected = expectations.place(cast, ends, brief, probe);
         Some(Measured {

@@ -8,7 +8,7 @@ use super::fabric::{self, fabric};
 use super::localise::is_low;
 use super::observe::{Observation, Observed};
 use super::{Localised, localise, observe};
-use crate::ledger::Ledger;
+use crate::ledger::{Brief, Ledger};
 use crate::model::{
     Direction, Doubt, FabricStanding, Gbps, NicId, NicStanding, NodeFacts, NodeStanding, Pair,
     PciAddress, Purpose, RailStanding, RunSettings, Stray, Trial,
@@ -280,7 +280,8 @@ fn doubts(
     // Most have a rate, and a sender that is in no doubt.
     let mut doubted = vec![false; observed.cast.parts.len()];
     rounds.keys().for_each(|(from, _)| doubted[*from] = true);
-    for (brief, probe) in ledger.in_brief().filter(|(brief, _)| brief.has_ended()) {
+    let counts = |brief: &Brief| brief.has_ended() && brief.purpose != Purpose::Cost;
+    for (brief, probe) in ledger.in_brief().filter(|(brief, _)| counts(brief)) {
         let Some([from, to]) = observed.cast.ends(brief) else {
             continue;
         };

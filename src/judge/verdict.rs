@@ -293,6 +293,7 @@ mod tests {
             bytes_checked: 100,
             bytes_wrong: 1,
             counters: Fact::default(),
+            cpu: Fact::default(),
         };
         let ended = events.iter_mut().find_map(|event| match event {
             Event::ProbeEnded {

@@ -285,6 +285,7 @@ fn pattern_pairs<'a>(
         Pattern::One { node } => nodes.iter().flat_map(|other| both(node, other)).collect(),
         Pattern::Pairs { pairs } => pairs.iter().flat_map(|(a, b)| both(a, b)).collect(),
         Pattern::Adaptive | Pattern::Quick | Pattern::Full => all().collect(),
+        Pattern::Nothing => BTreeSet::new(),
     };
     pairs.into_iter().filter(|(a, b)| a != b).collect()
 }

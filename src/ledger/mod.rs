@@ -377,6 +377,7 @@ fn kept(outcome: &Outcome) -> Outcome {
                 cpu: measurement.cpu.clone(),
                 counters: measurement.counters.clone(),
                 latency: measurement.latency.clone(),
+                tcp: measurement.tcp.clone(),
                 ..*measurement
             },
             verified: verified.clone(),

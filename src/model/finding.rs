@@ -58,6 +58,8 @@ rules! {
     LineRateUnknown = "line-rate-unknown",
     /// More was measured than the link can carry: facts or path are not what they seem.
     AboveExpected = "above-expected",
+    /// TCP is far below what RDMA reaches on the same NICs: it is TCP's limit, and not the network's.
+    TcpLimit = "tcp-limit",
     /// The bytes that landed are not those that were sent.
     CorruptData = "corrupt-data",
     /// A probe between two nodes that answer could not be made to work.

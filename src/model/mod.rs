@@ -2,7 +2,9 @@
 //! Knows no clock, file, thread or colour, and imports no other room.
 
 mod command;
+mod cost;
 mod counters;
+mod cpu;
 mod event;
 mod fabric;
 mod fact;
@@ -24,13 +26,16 @@ mod settings;
 mod shared;
 mod standing;
 mod sweep;
+mod tcp;
 #[cfg(test)]
 pub mod testing;
 mod text;
 mod units;
 
 pub use command::Command;
+pub use cost::{CostSettings, CostStep, CostSteps, NoSuchStep};
 pub use counters::{Counter, CounterStep, Counters, Grown, UnreadCounters, saturates_at};
+pub use cpu::{CpuUse, Cycles, HostCpu, IdleCpu, PingPong, Registration};
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA};
 pub use fabric::{FabricStanding, LeafEnd, LeafStanding, Stray};
 pub use fact::Fact;
@@ -57,7 +62,7 @@ pub use pcie::{
     PcieLink, PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA, VENDOR_QEMU,
 };
 pub use probe::{
-    Completion, CpuUse, Endpoint, HostCpu, Latency, LocalPort, Measurement, MemoryKind, NODE_LOST,
+    Checked, Completion, Endpoint, Latency, LocalPort, Measure, Measurement, MemoryKind, NODE_LOST,
     Outcome, ProbeKind, ProbeSpec, ProbeStage, QueuePairAddress, RemoteMemory, Role, StopAt,
     TransferEnd, Verification, Window,
 };
@@ -67,5 +72,6 @@ pub use settings::{Expect, RailRule, RunSettings};
 pub use shared::Shared;
 pub use standing::{Doubt, EndStanding, NicStanding, NodeStanding, RailStanding, Standing, Trial};
 pub use sweep::{End, LeafGroup, Pattern, Purpose, SweepSettings};
+pub use tcp::{PortPlace, TcpAddress, TcpFacts, ZeroCopy};
 pub use text::{is_treacherous, visible};
 pub use units::{Bytes, Gbps, MemlockLimit, ParseUnitError};

@@ -4,22 +4,63 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Fact, Gbps, Gid, Grown, NodeName};
+use super::{
+    Bytes, CpuUse, Fact, Gbps, Gid, Grown, NodeName, PingPong, Registration, TcpAddress, TcpFacts,
+};
 
 /// How a probe moves its data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeKind {
     /// RDMA write over reliable connected queue pairs.
+    #[default]
     RdmaWrite,
+    /// The same with immediate data, of which the target learns by a completion.
+    RdmaWriteImm,
+    /// RDMA read: the initiator fetches, so that data flows from the target.
+    RdmaRead,
+    /// Send and receive: the target posts a buffer for each message.
+    RdmaSend,
+    /// RDMA write of data that is copied into registered memory first: kernel bypass with a copy.
+    RdmaWriteCopied,
+    /// TCP sockets, data copied into and out of the kernel.
+    Tcp,
+    /// TCP sockets with MSG_ZEROCOPY at the sender: the kernel's path without its copy there.
+    TcpZeroCopy,
+}
+
+impl ProbeKind {
+    /// Whether the data goes through the kernel's TCP.
+    pub fn is_tcp(self) -> bool {
+        matches!(self, Self::Tcp | Self::TcpZeroCopy)
+    }
+}
+
+/// What a probe finds out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// How much arrives in a time, with as much in flight as is allowed.
+    #[default]
+    Rate,
+    /// How long one message takes, to and fro, one at a time.
+    PingPong,
+}
+
+impl Measure {
+    fn is_rate(&self) -> bool {
+        *self == Self::Rate
+    }
 }
 
 /// Where the data lies at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryKind {
-    /// The host's main memory.
+    /// The host's main memory, in pages of the usual size.
     Host,
+    /// The host's main memory, in huge pages.
+    HostHuge,
     /// The memory of the GPU nearest to the NIC.
     Gpu,
 }
@@ -43,7 +84,7 @@ pub struct ProbeSpec {
     pub message_size: Bytes,
     /// Work requests in flight on each queue pair.
     pub depth: u32,
-    /// Queue pairs that share the load.
+    /// Queue pairs, or TCP connections, that share the load.
     pub queue_pairs: u32,
     /// How long data is sent, in milliseconds, warm-up included.
     pub duration_ms: u32,
@@ -54,6 +95,13 @@ pub struct ProbeSpec {
     /// Ends the transfer before its time, once it is plain which side of the expected rate it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_at: Option<StopAt>,
+    /// What is found out.
+    #[serde(default, skip_serializing_if = "Measure::is_rate")]
+    pub measure: Measure,
+    /// Whether CPU time is accounted for: what the host spends while idle is measured before, and each
+    /// thread of the probe keeps to a core.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub account: bool,
 }
 
 /// What a transfer that may end early is held against.
@@ -128,6 +176,16 @@ pub struct Endpoint {
     pub memory: RemoteMemory,
     /// Time that registering the memory took, in microseconds.
     pub registration_us: u64,
+    /// Where TCP connections are awaited, or come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpAddress>,
+    /// RDMA reads that a queue pair answers at a time; 0 where it answers none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reads: u8,
+}
+
+fn is_zero(number: &u8) -> bool {
+    *number == 0
 }
 
 /// Bytes completed in one window of a transfer.
@@ -163,28 +221,6 @@ impl TransferEnd {
     fn is_time_up(&self) -> bool {
         !self.is_early()
     }
-}
-
-/// CPU time spent while data moved.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CpuUse {
-    /// User time of the thread that drove the transfer, in microseconds.
-    pub user_us: u64,
-    /// System time of that thread, in microseconds.
-    pub system_us: u64,
-    /// What the whole host spent meanwhile, from /proc/stat.
-    pub host: Fact<HostCpu>,
-}
-
-/// CPU time of a whole host over a transfer, all cores added up, from /proc/stat (10 ms ticks).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostCpu {
-    /// User time, nice included, in microseconds.
-    pub user_us: u64,
-    /// System time in microseconds.
-    pub system_us: u64,
-    /// Software interrupts in microseconds: where soft-RoCE and TCP do their work.
-    pub softirq_us: u64,
 }
 
 /// How long small RDMA writes took, made one at a time before the transfer, from posting one to
@@ -226,6 +262,18 @@ pub struct Measurement {
     /// Why it ended when it did.
     #[serde(default, skip_serializing_if = "TransferEnd::is_time_up")]
     pub end: TransferEnd,
+    /// How long messages took, where that was to be found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ping_pong: Option<PingPong>,
+    /// What registering this end's memory took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registration: Option<Registration>,
+    /// What is known of the TCP connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<Box<TcpFacts>>,
+    /// Of an RDMA read: what the initiator found of what it fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<Checked>,
 }
 
 impl Measurement {
@@ -235,8 +283,17 @@ impl Measurement {
     }
 }
 
-/// What the target found when it looked at the bytes that landed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Bytes that were compared with what must have been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// How many.
+    pub bytes: u64,
+    /// How many of them differ.
+    pub wrong: u64,
+}
+
+/// What was found of the bytes that landed: by the target, of an RDMA read by the initiator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verification {
     /// Bytes compared with what must have been sent.
     pub bytes_checked: u64,
@@ -246,6 +303,10 @@ pub struct Verification {
     /// were connected.
     #[serde(default)]
     pub counters: Fact<Vec<Grown>>,
+    /// CPU spent by the target: from the first message to the last where it takes part, as with
+    /// TCP, send and write with immediate; else from the connection to the end of the transfer.
+    #[serde(default)]
+    pub cpu: Fact<CpuUse>,
 }
 
 /// The step of a probe in which something went wrong.

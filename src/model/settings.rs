@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Gbps, NodeName, ProbeSpec, SweepSettings};
+use super::{CostSettings, Gbps, NodeName, ProbeSpec, SweepSettings};
 
 /// How the NICs of a node are told to belong to rails. Patterns take `*` and `?`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +63,9 @@ pub struct RunSettings {
     /// How it goes through its pairs.
     #[serde(default)]
     pub sweep: SweepSettings,
+    /// What is measured of the cost of moving data, after the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostSettings>,
     /// The seed of the schedule.
     pub seed: u64,
     /// Whether NICs are probed that others use.

@@ -27,6 +27,8 @@ pub enum Pattern {
         /// Each in both directions.
         pairs: Vec<(NodeName, NodeName)>,
     },
+    /// None: only what moving data costs is measured.
+    Nothing,
 }
 
 /// Nodes below the same leaf switches.
@@ -107,6 +109,8 @@ pub enum Purpose {
     Fabric,
     /// To a NIC of another rail: its latency tells which rail a cable is in.
     Cabling,
+    /// What moving data costs, one way of moving it after another: nothing else runs on both nodes.
+    Cost,
 }
 
 impl Purpose {
@@ -118,7 +122,7 @@ impl Purpose {
     /// Whether what it measures counts for and against its NICs. Between leaf groups many flows of
     /// healthy NICs share a link.
     pub fn is_usual(self) -> bool {
-        !self.isolates() && self != Self::Fabric
+        !self.isolates() && !matches!(self, Self::Fabric | Self::Cost)
     }
 
     /// Whether it takes a fault apart, under conditions that the other probes do not have: what it

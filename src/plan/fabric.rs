@@ -33,7 +33,10 @@ pub struct FabricSetup {
 
 /// Whether a run measures the ways between leaf groups: it is asked to, and measures whole groups.
 pub fn measures_fabric(sweep: &SweepSettings) -> bool {
-    let whole = !matches!(sweep.pattern, Pattern::One { .. } | Pattern::Pairs { .. });
+    let whole = !matches!(
+        sweep.pattern,
+        Pattern::One { .. } | Pattern::Pairs { .. } | Pattern::Nothing
+    );
     sweep.fabric && whole && sweep.groups.len() > 1
 }
 

@@ -3,6 +3,7 @@
 mod adaptive;
 mod cabling;
 mod circle;
+mod cost;
 mod fabric;
 mod in_use;
 mod isolate;
@@ -16,6 +17,9 @@ mod schedule;
 pub use adaptive::{Player, Probes, next_round};
 pub use cabling::cabling_round;
 pub use circle::circle;
+#[cfg(test)]
+pub(crate) use cost::tests as cost_tests;
+pub use cost::{CostProbe, cost_probes, neighbours, specs};
 pub use fabric::{FabricSetup, fabric_round, measures_fabric};
 pub use in_use::{in_use, work_on};
 pub use isolate::{Ask, Culprit, Decision, Setup, decisions};

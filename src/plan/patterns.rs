@@ -21,6 +21,7 @@ pub fn named_rounds(pattern: &Pattern, nodes: &[NodeName]) -> Option<Vec<Vec<Mee
             .map(|other| (node.clone(), other.clone()))
             .collect(),
         Pattern::Pairs { pairs } => pairs.clone(),
+        Pattern::Nothing => Vec::new(),
     };
     let there: HashSet<&NodeName> = nodes.iter().collect();
     let mut met = HashSet::new();

@@ -43,6 +43,9 @@ pub enum ProbeError {
         /// For how long completions were awaited.
         seconds: u64,
     },
+    /// A socket, or a thread for it.
+    #[error("TCP: {0}")]
+    Tcp(#[source] std::io::Error),
     /// The CPU time of this thread could not be read.
     #[error("cannot read the CPU time of this thread: {0}")]
     CpuTime(#[source] nix::errno::Errno),

@@ -108,6 +108,8 @@ mod tests {
                 length: 4096,
             },
             registration_us: 10,
+            tcp: None,
+            reads: 1,
         }
     }
 

@@ -144,7 +144,7 @@ fn batch(message: u32, depth: u32) -> u32 {
 pub(super) mod tests {
     use proptest::prelude::*;
 
-    use crate::model::{Bytes, Completion, MemoryKind, ProbeKind};
+    use crate::model::{Bytes, Completion, Measure, MemoryKind, ProbeKind};
 
     use super::*;
 
@@ -158,6 +158,8 @@ pub(super) mod tests {
             completion: Completion::Event,
             memory: MemoryKind::Host,
             stop_at: None,
+            measure: Measure::Rate,
+            account: false,
         }
     }
 

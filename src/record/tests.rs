@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use super::writer::{Appender, Sink};
 use super::*;
 use crate::model::{
-    Bytes, Completion, Event, Expect, Fact, Gbps, MemoryKind, NicId, NodeName, Outcome, ProbeId,
-    ProbeKind, ProbeSpec, Rail, RailNic, RailRule, Record, RunEnd, RunSettings, SCHEMA,
+    Bytes, Completion, Event, Expect, Fact, Gbps, Measure, MemoryKind, NicId, NodeName, Outcome,
+    ProbeId, ProbeKind, ProbeSpec, Rail, RailNic, RailRule, Record, RunEnd, RunSettings, SCHEMA,
     SweepSettings,
 };
 
@@ -31,6 +31,8 @@ fn started() -> Event {
                 completion: Completion::Event,
                 memory: MemoryKind::Host,
                 stop_at: None,
+                measure: Measure::Rate,
+                account: false,
             },
             expect: Expect {
                 line_rate: Some(Gbps(0.064)),
@@ -38,6 +40,7 @@ fn started() -> Event {
                 degraded_below: 0.85,
             },
             sweep: SweepSettings::default(),
+            cost: None,
             seed: 7,
             force: false,
             simulated: false,

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::judge::{Judgement, expected};
+use crate::judge::{CostReport, Judgement, expected};
 use crate::ledger::{Covered, Ledger, Node, NodeState, PairState, PairSummary, Probe};
 use crate::model::{
     CannotTell, Direction, Finding, NicId, NodeName, Outcome, Rail, RunEnd, Subject, Verdict,
@@ -30,6 +30,8 @@ struct Report<'a> {
     nodes: Nodes<'a>,
     pairs: Pairs<'a>,
     isolation: Isolation<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Value>,
 }
 
 /// Nodes and pairs are written one by one: all values of thousands of nodes would fill the memory.
@@ -93,6 +95,7 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         nodes: Nodes(ledger),
         pairs: Pairs(ledger),
         isolation: Isolation(ledger),
+        cost: CostReport::of(ledger).as_ref().map(super::cost::value),
     };
     serde_json::to_writer_pretty(&mut *out, &report)?;
     out.write_all(b"\n")

@@ -1,5 +1,6 @@
 //! Reports: one small file for each format, all from the same ledger and judgement.
 
+mod cost;
 mod explain;
 mod findings;
 pub mod inspect;
@@ -9,6 +10,7 @@ mod rates;
 mod text;
 pub mod watch;
 
+pub use cost::{cost_json, cost_text};
 pub use explain::{explain, rules};
 pub use json::{REPORT_SCHEMA, json};
 pub use text::{Style, headline, text};

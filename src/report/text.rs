@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use super::cost::cost;
 use super::findings::{cannot_tell, findings, paragraph};
 use super::rates::rates;
 use crate::judge::Judgement;
@@ -10,7 +11,7 @@ use crate::ledger::{Covered, Ledger, NodeState};
 use crate::model::{RunEnd, Severity, Verdict};
 
 /// The first line of a report on nodes that are not there.
-const SIMULATED: &str =
+pub(super) const SIMULATED: &str =
     "SIMULATED: nothing was measured; nodes, facts and rates are those of a scenario.";
 
 /// How the text may look.
@@ -48,6 +49,7 @@ pub fn text(
     headline(ledger, judgement, style, out)?;
     findings(&judgement.findings, style, out)?;
     rates(ledger, out)?;
+    cost(ledger, style, out)?;
     coverage(ledger, judgement, style, out)?;
     cannot_tell(&judgement.cannot_tell, style, out)?;
     match ledger.settings() {

@@ -1,5 +1,6 @@
 //! What a simulated agent says.
 
+use super::cost;
 use crate::config::Scenario;
 use crate::model::{
     CpuUse, Endpoint, Fact, Gbps, Gid, Latency, Measurement, ProbeId, ProbeSpec, ProbeStage,
@@ -61,6 +62,8 @@ pub(super) fn endpoint(port: PortIs, spec: &ProbeSpec, probe: ProbeId) -> Endpoi
             length: spec.message_size.0 * u64::from(spec.depth) * u64::from(spec.queue_pairs),
         },
         registration_us: 100,
+        tcp: None,
+        reads: 0,
     }
 }
 
@@ -78,6 +81,7 @@ pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measu
         rate,
         latency: [min_ns, median_ns],
     } = reached;
+    let rate = cost::driven(rate, spec);
     let elapsed_us = u64::from(spec.duration_ms.saturating_sub(WARM_UP_MS).max(1)) * 1000;
     let in_us = |us: u64| (rate.0 * 125.0 * us as f64) as u64;
     let bytes = in_us(elapsed_us);
@@ -89,7 +93,7 @@ pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measu
         samples: PING_PONGS,
         completion: spec.completion,
     };
-    Measurement {
+    let mut measured = Measurement {
         bytes,
         elapsed_us,
         total_bytes: bytes + in_us(u64::from(WARM_UP_MS) * 1000),
@@ -98,21 +102,34 @@ pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measu
             user_us: messages / 5,
             system_us: messages * 3 / 10,
             host: Fact::unknown("the host is simulated"),
+            elapsed_us: Fact::default(),
+            idle: Fact::default(),
+            cycles: Fact::default(),
         },
         mtu,
         counters: Fact::known(Vec::new(), "the scenario"),
         latency: Fact::known(latency, "the scenario"),
         end: TransferEnd::TimeUp,
-    }
+        ping_pong: None,
+        registration: None,
+        tcp: None,
+        fetched: None,
+    };
+    cost::settle(&mut measured, spec, median_ns);
+    measured
 }
 
-/// What landed is what was sent.
-pub(super) fn verified(probe: ProbeId) -> FromAgent {
-    let verification = Verification {
+/// What landed is what was sent; of a transfer of so many bytes, warm-up included.
+pub(super) fn verified(probe: ProbeId, transfer: Option<(u64, &ProbeSpec)>) -> FromAgent {
+    let mut verification = Verification {
         bytes_checked: 1 << 20,
         bytes_wrong: 0,
         counters: Fact::known(Vec::new(), "the scenario"),
+        cpu: Fact::default(),
     };
+    if let Some((total_bytes, spec)) = transfer {
+        cost::settle_target(&mut verification, total_bytes, spec);
+    }
     FromAgent::Verified {
         probe,
         verification,

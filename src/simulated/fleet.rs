@@ -10,7 +10,9 @@ use super::rates::Rates;
 use super::server::{self, Servers};
 use crate::cluster::{Fleet, FromNode};
 use crate::config::{Fault, Scenario};
-use crate::model::{Gbps, LocalPort, NicId, NodeName, Pair, ProbeId, ProbeSpec, ProbeStage, Role};
+use crate::model::{
+    Gbps, LocalPort, NicId, NodeName, Pair, ProbeId, ProbeKind, ProbeSpec, ProbeStage, Role,
+};
 use crate::wire::{FromAgent, ToAgent};
 
 /// How often a node says that it lives, in simulated time.
@@ -43,6 +45,8 @@ type End = Option<(Nic, u32)>;
 struct Probe {
     spec: ProbeSpec,
     ends: [End; 2],
+    /// What was moved, warm-up included.
+    moved: Option<u64>,
 }
 
 impl Probe {
@@ -50,6 +54,10 @@ impl Probe {
     fn flow(&self) -> Option<Flow> {
         let [Some((from, mtu)), Some((to, other))] = self.ends else {
             return None;
+        };
+        let (from, to) = match self.spec.kind {
+            ProbeKind::RdmaRead => (to, from),
+            _ => (from, to),
         };
         Some(Flow {
             from,
@@ -177,6 +185,7 @@ impl SimulatedFleet {
         let probe = Probe {
             spec: spec.clone(),
             ends: [end(&pair.from), end(&pair.to)],
+            moved: None,
         };
         probe.flow()
     }
@@ -235,6 +244,7 @@ impl SimulatedFleet {
         let new = || Probe {
             spec: spec.clone(),
             ends: [None; 2],
+            moved: None,
         };
         let live = self.probes.entry(probe).or_insert_with(new);
         live.ends[usize::from(role == Role::Target)] = Some((nic, mtu));
@@ -257,10 +267,16 @@ impl SimulatedFleet {
         let reached = self.reaches(&flow, &load);
         self.load = Some(load);
         match reached {
-            Some(reached) => FromAgent::Done {
-                probe: id,
-                measurement: measurement(reached, flow.mtu, &spec),
-            },
+            Some(reached) => {
+                let measurement = measurement(reached, flow.mtu, &spec);
+                if let Some(probe) = self.probes.get_mut(&id) {
+                    probe.moved = Some(measurement.total_bytes);
+                }
+                FromAgent::Done {
+                    probe: id,
+                    measurement,
+                }
+            }
             None => failed(id, ProbeStage::Run, NO_ACKNOWLEDGEMENT.to_owned()),
         }
     }
@@ -287,7 +303,11 @@ impl SimulatedFleet {
             }
             ToAgent::Connect { probe, .. } => FromAgent::Connected { probe: *probe },
             ToAgent::Run { probe } => self.run(*probe),
-            ToAgent::Verify { probe } => verified(*probe),
+            ToAgent::Verify { probe } => {
+                let live = self.probes.get(probe);
+                let transfer = live.and_then(|live| Some((live.moved?, &live.spec)));
+                verified(*probe, transfer)
+            }
             ToAgent::Release { probe } => {
                 self.probes.remove(probe);
                 FromAgent::Released { probe: *probe }

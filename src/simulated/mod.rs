@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod adaptive_tests;
 mod answers;
+mod cost;
 mod fabric;
 #[cfg(test)]
 mod fabric_tests;

@@ -45,7 +45,8 @@ pub(super) fn natural(name: &str) -> (&str, usize, &str) {
     (stem, number.len(), number)
 }
 
-fn device(survey: &Survey<'_>, class: &Path, name: &str) -> RdmaDevice {
+/// The directory of the device of this name in the class directory.
+pub(super) fn dir(survey: &Survey<'_>, class: &Path, name: &str) -> DeviceDir {
     let path = class.join(name);
     let parent = rxe_parent(survey, &path);
     let below = below(survey, &path, parent.as_ref());
@@ -53,13 +54,18 @@ fn device(survey: &Survey<'_>, class: &Path, name: &str) -> RdmaDevice {
         Some(_) => Some(SoftwareRdma::Rxe),
         None => is_siw(survey.root, &path).then_some(SoftwareRdma::Siw),
     };
-    let dir = DeviceDir {
+    DeviceDir {
         name: name.to_owned(),
         path,
         parent,
         software,
         below,
-    };
+    }
+}
+
+fn device(survey: &Survey<'_>, class: &Path, name: &str) -> RdmaDevice {
+    let dir = dir(survey, class, name);
+    let software = dir.software;
     let (ports, unread) = ports(survey, &dir);
     RdmaDevice {
         name: dir.name.clone(),

@@ -22,6 +22,7 @@ mod nic_tests;
 mod numa;
 mod parse;
 mod pcie;
+mod place;
 mod port;
 mod queue_pairs;
 mod root;
@@ -36,6 +37,7 @@ mod tree;
 
 pub use errors::{grown, port_errors};
 pub use in_use::in_use;
+pub use place::port_place;
 pub use queue_pairs::queue_pairs;
 pub use root::Root;
 pub use sample::Sampler;

@@ -31,7 +31,12 @@ fn read(survey: &Survey<'_>, name: String) -> Netdev {
 
 /// From the GIDs where they name one (a bond, not its members; a port, not its VLANs), else from
 /// the PCI function (IPoIB).
-fn name(survey: &Survey<'_>, device: &DeviceDir, number: u8, gids: &[GidEntry]) -> Fact<String> {
+pub(super) fn name(
+    survey: &Survey<'_>,
+    device: &DeviceDir,
+    number: u8,
+    gids: &[GidEntry],
+) -> Fact<String> {
     let on_function = on_function(survey, device);
     let functions: &[String] = on_function.as_deref().unwrap_or_default();
     let mut on_gids = gids

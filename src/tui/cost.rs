@@ -1,6 +1,8 @@
 //! What it takes of processors to drive a NIC, by what a probe measured.
 
-use crate::model::{Completion, Gbps, Measurement, ProbeSpec};
+use crate::judge::{StepCost, cost_step, expected};
+use crate::ledger::{Ledger, Probe};
+use crate::model::{Completion, CostStep, Gbps, Measurement, ProbeSpec, Purpose};
 
 /// Below so many cores, 0.1 ms in a second, nothing can be divided by.
 const LEAST: f64 = 1e-4;
@@ -52,6 +54,61 @@ impl Cost {
     }
 }
 
+/// What one way of moving data took of processors at one end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weighed {
+    /// What was moved in a time.
+    pub rate: Gbps,
+    /// Cores for 100 Gb/s.
+    pub per_100: f64,
+    /// Cores for what the links carry, where that is known.
+    pub fills: Option<f64>,
+    /// Whether what the kernel spent beside the threads is known and counted.
+    pub is_whole: bool,
+}
+
+/// TCP beside RDMA at one NIC; of each what sending took, then what receiving took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Compared {
+    /// One TCP connection.
+    pub tcp: [Option<Weighed>; 2],
+    /// RDMA writes whose completions are waited for.
+    pub write: [Option<Weighed>; 2],
+}
+
+impl Compared {
+    /// Takes in what a probe says of the end of it that sends (0) or receives (1).
+    pub fn take(&mut self, step: CostStep, end: usize, weighed: Option<Weighed>) {
+        match step {
+            CostStep::Tcp => self.tcp[end] = weighed,
+            CostStep::Write => self.write[end] = weighed,
+            _ => {}
+        }
+    }
+}
+
+/// What a probe of the cost says of its two ends; nothing of any other.
+pub fn weighed(probe: &Probe, ledger: &Ledger) -> Option<(CostStep, [Option<Weighed>; 2])> {
+    let planned = &probe.planned;
+    let spec = planned.spec.as_ref()?;
+    if planned.purpose != Purpose::Cost {
+        return None;
+    }
+    let step = cost_step(ledger.settings()?, spec)?;
+    let cost = StepCost::of(step, probe, spec)?;
+    let line = expected(ledger, probe).value().copied();
+    let end = |at: usize| {
+        let end = cost.ends[at].as_ref()?;
+        Some(Weighed {
+            rate: cost.rate,
+            per_100: end.cores_for(Gbps(100.0))?,
+            fills: line.and_then(|line| end.cores_for(line)),
+            is_whole: end.is_whole(),
+        })
+    };
+    Some((step, [end(0), end(1)]))
+}
+
 /// How long the whole transfer took, warm-up included; from its windows, or from what was sent by then.
 fn span_us(measured: &Measurement) -> Option<f64> {
     let last = measured.windows.last();
@@ -96,6 +153,7 @@ mod tests {
                 user_us: 0,
                 system_us: 0,
                 softirq_us: 600_000,
+                irq_us: None,
             };
             m.cpu.host = Fact::known(host, "/proc/stat");
         });

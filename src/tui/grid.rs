@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use super::cost::Cost;
+use super::cost::{Compared, Cost, weighed};
 use super::marks::Mark;
 use super::states::{gpudirect, narrowest};
 use crate::judge::{Judgement, expected};
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
     Direction, Event, Finding, Gbps, NicId, NodeFacts, NodeName, Outcome, PlannedPair, PortLayout,
-    ProbeId, Rail, RailNic, Rule, SampleLayout, Severity, Subject,
+    ProbeId, Purpose, Rail, RailNic, Rule, SampleLayout, Severity, Subject,
 };
 
 /// More rails than any rule makes.
@@ -47,6 +47,8 @@ pub struct Cell {
     pub failed: bool,
     /// What sending took, by its last probe under the conditions of the run.
     pub cost: Option<Cost>,
+    /// What TCP and RDMA took of processors, where that was measured.
+    pub compared: Compared,
     /// What is known of it.
     pub mark: Option<Mark>,
 }
@@ -321,6 +323,7 @@ impl Grid {
             expected: expected(ledger, probe).value().copied(),
         });
         let cost = cost(probe, outcome, ledger).filter(|_| counts(probe));
+        let weighed = weighed(probe, ledger);
         for (n, (row, rail)) in ends.into_iter().enumerate() {
             let direction = [Direction::Tx, Direction::Rx][n];
             let row_number = row;
@@ -333,6 +336,9 @@ impl Grid {
                 cell.reached(direction, best);
                 let of_rail = &mut self.best[rail];
                 *of_rail = Some(of_rail.map_or(best.rate, |known| Gbps(known.0.max(best.rate.0))));
+            }
+            if let Some((step, ends)) = weighed {
+                cell.compared.take(step, n, ends[n]);
             }
             if let (Direction::Tx, Some(cost)) = (direction, cost) {
                 cell.cost = Some(cost);
@@ -447,9 +453,10 @@ fn natural(device: &str) -> (&str, usize, &str) {
     (stem, number.len(), number)
 }
 
-/// Probes that take a fault apart measure something else.
+/// Probes that take a fault apart, or tell what moving data costs, measure something else.
 fn counts(probe: &Probe) -> bool {
-    !probe.planned.purpose.isolates()
+    let purpose = probe.planned.purpose;
+    !purpose.isolates() && purpose != Purpose::Cost
 }
 
 fn mark_of(finding: &Finding, half_below: f64) -> Option<Mark> {

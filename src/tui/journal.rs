@@ -112,5 +112,6 @@ pub(super) fn purpose_in_words(purpose: Purpose) -> &'static str {
         Purpose::Siblings => "with those on the same PCIe switch",
         Purpose::Fabric => "between leaf groups",
         Purpose::Cabling => "which rail a cable is in",
+        Purpose::Cost => "what moving data costs",
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::grid::{Best, Grid};
 use crate::judge::expected;
 use crate::ledger::{Ledger, Probe};
-use crate::model::{Event, Gbps, Outcome, ProbeId, Rail};
+use crate::model::{Event, Gbps, Outcome, ProbeId, Purpose, Rail};
 
 /// So many probes of a NIC are known as its last ones.
 const RECENT: usize = 16;
@@ -190,7 +190,8 @@ impl Pairs {
         };
         self.change(probe.planned.pair.rail, places, |known| {
             known.busy = known.busy.saturating_sub(1);
-            if probe.planned.purpose.isolates() {
+            let purpose = probe.planned.purpose;
+            if purpose.isolates() || purpose == Purpose::Cost {
                 return;
             }
             if let Some(rate) = probe.rate() {

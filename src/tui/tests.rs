@@ -12,11 +12,11 @@ use super::run::Run;
 use super::theme::{Depth, Ground, Theme};
 use super::update::update;
 use super::view::{Overlay, Pane, View};
-use crate::judge::judge;
+use crate::judge::{cost_testing, judge};
 use crate::ledger::testing::{events, ledger};
 use crate::model::testing::pcie::TwoSockets;
 use crate::model::{
-    Command, Completion, Event, Fact, LeafGroup, NodeName, Outcome, PciAddress, Record,
+    Command, Completion, CostStep, Event, Fact, LeafGroup, NodeName, Outcome, PciAddress, Record,
     SoftwareRdma,
 };
 
@@ -342,6 +342,19 @@ fn cpu_cost_is_told_where_it_was_measured_and_means_something() {
     assert!(text.contains("polls") && text.contains("≥1564"), "{text}");
     let text = shown(&failing(), (120, 40), "4");
     assert!(text.contains("not measured"), "{text}");
+}
+
+#[test]
+fn tcp_is_shown_beside_rdma_where_that_was_measured() {
+    let only = [CostStep::Tcp, CostStep::Write];
+    let run = run(&cost_testing::events_of(2, &only, &|_, _| {}));
+    let text = shown(&run, (120, 40), "4");
+    // 20 Gb/s by 1.5 cores there and 2.5 here; 390 Gb/s by 0.4.
+    for number in ["7.50", "12.50", "0.10"] {
+        assert!(text.contains(number), "{number}: {text}");
+    }
+    // Nothing of it is a rate of the pairs.
+    assert!(!shown(&run, (120, 40), "1").contains("390"), "{text}");
 }
 
 #[test]

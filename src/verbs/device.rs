@@ -83,6 +83,13 @@ pub struct DeviceLimits {
     pub queue_pairs: u32,
     /// Bytes of one memory region.
     pub region_bytes: u64,
+    /// RDMA reads of a queue pair that are answered, and may be in flight, at a time.
+    pub reads: u8,
+}
+
+/// The lesser of what a queue pair answers and what it has in flight; every device does one.
+fn reads(answered: i32, in_flight: i32) -> u8 {
+    u8::try_from(answered.min(in_flight).clamp(1, 255)).unwrap_or(1)
 }
 
 /// An open device, shared by everything made on it.
@@ -263,6 +270,7 @@ impl Device {
             completion_entries: unsigned(attributes.max_cqe),
             queue_pairs: unsigned(attributes.max_qp),
             region_bytes: attributes.max_mr_size,
+            reads: reads(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom),
         })
     }
 

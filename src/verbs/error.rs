@@ -177,6 +177,16 @@ pub enum VerbsError {
         /// Why.
         source: io::Error,
     },
+    /// There are not enough huge pages for the buffer.
+    #[error(
+        "cannot have {bytes} bytes in huge pages: {source}; reserve some with sysctl vm.nr_hugepages"
+    )]
+    HugePages {
+        /// Its size.
+        bytes: usize,
+        /// Why.
+        source: io::Error,
+    },
     /// A buffer could not be registered.
     #[error("cannot register {bytes} bytes of memory with {device}: {failure}")]
     RegisterMemory {

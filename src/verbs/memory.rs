@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU8, Ordering, fence};
 use std::time::{Duration, Instant};
 
 use ibverbs_sys as ffi;
@@ -13,6 +13,7 @@ use nix::libc;
 use super::device::{Context, Device};
 use super::error::{Failure, VerbsError};
 use super::explain::{Operation, Situation};
+use super::queue_pair::remote_access;
 
 /// The domain that ties queue pairs to the memory that they may touch.
 #[derive(Clone)]
@@ -59,10 +60,25 @@ impl ProtectionDomain {
     }
 }
 
+/// How a buffer is mapped and what a peer may do with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// In huge pages of the usual size, which must have been reserved.
+    pub huge_pages: bool,
+    /// Whether the peer may read; it may always write.
+    pub remote_read: bool,
+    /// Whether its bytes must land in order, as somebody watches the last one: no relaxed ordering.
+    pub in_order: bool,
+}
+
 /// An anonymous mapping: page-aligned, zeroed, every page present.
 struct HostBuffer {
     start: NonNull<u8>,
     length: usize,
+    /// Bytes that are mapped: whole pages where they are huge.
+    mapped: usize,
+    /// Bytes of a page.
+    page: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone and may be used from any thread.
@@ -71,20 +87,34 @@ unsafe impl Send for HostBuffer {}
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
-    fn new(length: usize) -> Result<Self, VerbsError> {
-        let failed = |source| VerbsError::AllocateBuffer {
-            bytes: length,
-            source,
+    fn new(length: usize, huge_pages: bool) -> Result<Self, VerbsError> {
+        let failed = |source| match huge_pages {
+            true => VerbsError::HugePages {
+                bytes: length,
+                source,
+            },
+            false => VerbsError::AllocateBuffer {
+                bytes: length,
+                source,
+            },
         };
+        let page = page_size(huge_pages).map_err(failed)?;
+        let (mapped, huge) = match huge_pages {
+            // Unmapping takes whole huge pages only.
+            true => (length.checked_next_multiple_of(page), libc::MAP_HUGETLB),
+            false => (Some(length), 0),
+        };
+        let too_large = || failed(io::Error::from_raw_os_error(libc::ENOMEM));
+        let mapped = mapped.ok_or_else(too_large)?;
         // SAFETY: an anonymous private mapping at an address of the kernel's choice touches
         // nothing that exists. MAP_POPULATE faults the pages in now, so that registration does
         // not have to (10 to 100 times slower on untouched memory).
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                length,
+                mapped,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE | huge,
                 -1,
                 0,
             )
@@ -93,7 +123,12 @@ impl HostBuffer {
             return Err(failed(io::Error::last_os_error()));
         }
         let start = NonNull::new(start.cast()).ok_or_else(|| failed(io::Error::other("NULL")))?;
-        Ok(Self { start, length })
+        Ok(Self {
+            start,
+            length,
+            mapped,
+            page,
+        })
     }
 
     /// The address of `length` bytes at `offset`, if they lie inside.
@@ -115,8 +150,29 @@ impl HostBuffer {
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         // SAFETY: mapped in `new` with this length, unmapped once.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped) };
     }
+}
+
+/// Bytes of a page: of the usual ones, or of the huge ones that are mapped without asking for a size.
+fn page_size(huge: bool) -> io::Result<usize> {
+    let odd = || io::Error::other("the size of a page is not known");
+    if huge {
+        let all = std::fs::read_to_string("/proc/meminfo")?;
+        return huge_page_size(&all).ok_or_else(odd);
+    }
+    let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)?;
+    size.and_then(|size| usize::try_from(size).ok())
+        .ok_or_else(odd)
+}
+
+/// `Hugepagesize:       2048 kB`.
+fn huge_page_size(meminfo: &str) -> Option<usize> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("Hugepagesize:"))?;
+    let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024).filter(|size| size.is_power_of_two())
 }
 
 /// A host buffer that a device may read and a peer with its key may write.
@@ -144,13 +200,17 @@ impl MemoryRegion {
     ///
     /// # Errors
     /// No memory, or the limit on locked memory is too low, which the error then says.
-    pub fn new(domain: &ProtectionDomain, length: usize) -> Result<Self, VerbsError> {
+    pub fn new(
+        domain: &ProtectionDomain,
+        length: usize,
+        options: MemoryOptions,
+    ) -> Result<Self, VerbsError> {
         let began = Instant::now();
-        let buffer = HostBuffer::new(length)?;
+        let buffer = HostBuffer::new(length, options.huge_pages)?;
         let prefault = began.elapsed();
         let domain = Arc::clone(&domain.handle);
         let began = Instant::now();
-        let (raw, relaxed_ordering) = register(&domain, &buffer);
+        let (raw, relaxed_ordering) = register(&domain, &buffer, options);
         let registration = began.elapsed();
         let Some(raw) = NonNull::new(raw) else {
             return Err(registration_error(
@@ -209,6 +269,11 @@ impl MemoryRegion {
         Ok(self.buffer()?.at(offset, length)? as u64)
     }
 
+    /// Bytes of a page of it.
+    pub fn page_size(&self) -> usize {
+        self.buffer.as_ref().map_or(0, |b| b.page)
+    }
+
     /// How long mapping and faulting in the pages took.
     pub fn prefault_time(&self) -> Duration {
         self.prefault
@@ -236,6 +301,17 @@ impl MemoryRegion {
         Ok(())
     }
 
+    /// The byte at `offset` as it is now; later copies see what the peer wrote before it.
+    ///
+    /// # Errors
+    /// [`VerbsError::OutsideBuffer`].
+    pub fn load(&self, offset: usize) -> Result<u8, VerbsError> {
+        let at = self.buffer()?.at(offset, 1)?;
+        // SAFETY: the byte lies inside the mapping, which lives as long as `self`; all who touch it
+        // while it is watched do so by whole bytes.
+        Ok(unsafe { AtomicU8::from_ptr(at) }.load(Ordering::Acquire))
+    }
+
     /// Copies the bytes at `offset` out into `into`.
     ///
     /// # Errors
@@ -251,12 +327,15 @@ impl MemoryRegion {
 }
 
 /// Registers with relaxed ordering where the library can, else without.
-fn register(domain: &DomainHandle, buffer: &HostBuffer) -> (*mut ffi::ibv_mr, bool) {
+fn register(
+    domain: &DomainHandle,
+    buffer: &HostBuffer,
+    options: MemoryOptions,
+) -> (*mut ffi::ibv_mr, bool) {
     let library = domain.context.library;
-    let access = ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
-        | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE;
+    let access = ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE | remote_access(options.remote_read);
     let start: *mut c_void = buffer.start.as_ptr().cast();
-    if let Some(reg_mr_iova2) = library.reg_mr_iova2 {
+    if let Some(reg_mr_iova2) = library.reg_mr_iova2.filter(|_| !options.in_order) {
         let access = access | ffi::ibv_access_flags::IBV_ACCESS_RELAXED_ORDERING;
         // SAFETY: the domain is allocated; the buffer is mapped and outlives the region (`Drop`).
         let region = unsafe {
@@ -309,7 +388,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_page_aligned_and_zeroed_and_keeps_to_its_bounds() {
-        let buffer = HostBuffer::new(10_000).expect("a buffer");
+        let buffer = HostBuffer::new(10_000, false).expect("a buffer");
         assert_eq!(buffer.start.as_ptr() as usize % 4096, 0);
         // SAFETY: the byte lies inside the mapping.
         assert_eq!(unsafe { *buffer.at(9_999, 1).expect("the last byte") }, 0);
@@ -321,13 +400,27 @@ mod tests {
 
     #[test]
     fn a_buffer_that_cannot_be_had_is_an_error() {
-        let Err(error) = HostBuffer::new(1 << 60) else {
+        let Err(error) = HostBuffer::new(1 << 60, false) else {
             panic!("an exbibyte was mapped")
         };
         assert!(
             error.to_string().contains("cannot allocate a buffer"),
             "{error}"
         );
-        assert!(HostBuffer::new(0).is_err());
+        assert!(HostBuffer::new(0, false).is_err());
+    }
+
+    #[test]
+    fn huge_pages_are_whole_or_it_is_said_how_to_have_them() {
+        assert_eq!(
+            huge_page_size("HugePages_Free: 0\nHugepagesize:       2048 kB\n"),
+            Some(2 << 20)
+        );
+        assert_eq!(huge_page_size("Hugepagesize: 3 kB"), None);
+        match HostBuffer::new(10_000, true) {
+            Ok(buffer) => assert_eq!(buffer.mapped % buffer.page, 0),
+            Err(error) => assert!(error.to_string().contains("vm.nr_hugepages"), "{error}"),
+        }
+        assert!(HostBuffer::new(usize::MAX, true).is_err());
     }
 }

@@ -26,10 +26,10 @@ pub use explain::{
     Explanation, Operation, PathFacts, Situation, explain, explain_status, memlock_limit,
 };
 pub use facts::{active_mtu, library};
-pub use memory::{MemoryRegion, ProtectionDomain};
+pub use memory::{MemoryOptions, MemoryRegion, ProtectionDomain};
 pub use queue_pair::{Path, QueuePair, QueuePairConfig, RemoteQueue, state};
 pub use sys::Library;
-pub use work_request::{MAX_BATCH, Opcode, RemoteSlot, WorkRequest};
+pub use work_request::{MAX_BATCH, Opcode, Receive, RemoteSlot, WorkRequest};
 
 #[cfg(test)]
 mod layout_tests;

@@ -12,7 +12,7 @@ use super::completion::{Completion, CompletionQueue, QueueHandle};
 use super::error::{Failure, VerbsError, call_error};
 use super::explain::{Operation, PathFacts, Situation, explain_silence, explain_status};
 use super::memory::{DomainHandle, ProtectionDomain};
-use super::work_request::{MAX_BATCH, RequestList, WorkRequest};
+use super::work_request::{MAX_BATCH, Receive, ReceiveList, RequestList, WorkRequest};
 
 /// Retries after a lost packet. 7 is never used: with it rxe retries for ever when the peer is
 /// gone; 6 reports the loss in seven time-outs (devices may take up to four times as long each).
@@ -26,8 +26,6 @@ const RNR_RETRY: u8 = 6;
 const ACK_TIMEOUT: u8 = 16;
 /// Code 12: the receiver asks for 0.64 ms of patience (IBA vol. 1 table 45).
 const MIN_RNR_TIMER: u8 = 12;
-/// RDMA reads and atomics in flight per queue pair.
-const READS_IN_FLIGHT: u8 = 1;
 /// Routers that a packet may cross; RoCEv2 copies it to the IP time to live.
 const HOP_LIMIT: u8 = 64;
 
@@ -48,6 +46,14 @@ pub struct QueuePairConfig {
     pub port: u8,
     /// Work requests that may be outstanding.
     pub depth: u32,
+    /// Receives that may be outstanding.
+    pub receives: u32,
+    /// Bytes that a request may carry to the device itself; as many as it takes where that is less.
+    pub inline_bytes: u32,
+    /// RDMA reads that it answers, and has in flight, at a time: from 1.
+    pub reads: u8,
+    /// Whether the peer may read.
+    pub remote_read: bool,
     /// Packet sequence number that this end begins with (24 bits are used).
     pub packet_sequence: u32,
 }
@@ -59,6 +65,8 @@ pub struct RemoteQueue {
     pub number: u32,
     /// Packet sequence number that it begins with.
     pub packet_sequence: u32,
+    /// RDMA reads that it answers at a time.
+    pub reads: u8,
 }
 
 /// The way to the peer.
@@ -185,12 +193,16 @@ impl QueuePair<state::Initialised> {
         };
         wanted.cap.max_send_wr = config.depth;
         wanted.cap.max_send_sge = 1;
-        wanted.cap.max_recv_wr = 1;
+        wanted.cap.max_recv_wr = config.receives.max(1);
         wanted.cap.max_recv_sge = 1;
-        // SAFETY: domain and completion queue are alive and of one device (checked by the
-        // kernel); `wanted` is filled in.
-        let raw = unsafe { (domain.context.library.create_qp)(domain.raw.as_ptr(), &mut wanted) };
-        let Some(raw) = NonNull::new(raw) else {
+        wanted.cap.max_inline_data = config.inline_bytes;
+        let mut raw = create(&domain, &mut wanted);
+        if raw.is_none() && config.inline_bytes > 0 {
+            // How much a device takes inline it tells by refusing more.
+            wanted.cap.max_inline_data = 0;
+            raw = create(&domain, &mut wanted);
+        }
+        let Some(raw) = raw else {
             let failure = Failure::new(
                 io::Error::last_os_error(),
                 Operation::CreateQueuePair,
@@ -200,6 +212,10 @@ impl QueuePair<state::Initialised> {
                 device: situation.device,
                 failure,
             });
+        };
+        let config = QueuePairConfig {
+            inline_bytes: wanted.cap.max_inline_data,
+            ..config
         };
         let handle = PairHandle {
             raw,
@@ -222,7 +238,7 @@ impl QueuePair<state::Initialised> {
             qp_state: ffi::ibv_qp_state::IBV_QPS_INIT,
             pkey_index: 0,
             port_num: self.config.port,
-            qp_access_flags: ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0,
+            qp_access_flags: remote_access(self.config.remote_read).0,
             ..Default::default()
         };
         let mask = field::IBV_QP_STATE
@@ -250,7 +266,7 @@ impl QueuePair<state::Initialised> {
             path_mtu: path.facts.mtu as ffi::ibv_mtu,
             dest_qp_num: peer.number,
             rq_psn: peer.packet_sequence & 0x00ff_ffff,
-            max_dest_rd_atomic: READS_IN_FLIGHT,
+            max_dest_rd_atomic: self.config.reads.max(1),
             min_rnr_timer: MIN_RNR_TIMER,
             ah_attr: address(self.config.port, path),
             ..Default::default()
@@ -265,7 +281,29 @@ impl QueuePair<state::Initialised> {
         self.handle
             .modify(&mut attributes, mask)
             .map_err(|e| self.modify_error("RTR", Operation::ReadyToReceive, e))?;
+        // From here on it counts what this end has in flight: no more than the peer answers.
+        self.config.reads = self.config.reads.min(peer.reads);
         Ok(self.into_state())
+    }
+}
+
+/// Creates a queue pair as `wanted`, which then says what it got.
+fn create(
+    domain: &DomainHandle,
+    wanted: &mut ffi::ibv_qp_init_attr,
+) -> Option<NonNull<ffi::ibv_qp>> {
+    // SAFETY: domain and completion queue are alive and of one device (checked by the kernel);
+    // `wanted` is filled in.
+    let raw = unsafe { (domain.context.library.create_qp)(domain.raw.as_ptr(), wanted) };
+    NonNull::new(raw)
+}
+
+/// What a peer may do with the memory behind a queue pair.
+pub(super) fn remote_access(read: bool) -> ffi::ibv_access_flags {
+    let write = ffi::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE;
+    match read {
+        true => write | ffi::ibv_access_flags::IBV_ACCESS_REMOTE_READ,
+        false => write,
     }
 }
 
@@ -300,7 +338,7 @@ impl QueuePair<state::ReadyToReceive> {
             timeout: ACK_TIMEOUT,
             retry_cnt: RETRY_COUNT,
             rnr_retry: RNR_RETRY,
-            max_rd_atomic: READS_IN_FLIGHT,
+            max_rd_atomic: self.config.reads.max(1),
             ..Default::default()
         };
         let mask = field::IBV_QP_STATE
@@ -354,6 +392,44 @@ impl QueuePair<state::ReadyToSend> {
             Some(call) => unsafe { call(self.handle.raw.as_ptr(), first, &mut bad) },
             None => nix::libc::EOPNOTSUPP,
         }
+    }
+
+    /// Posts receives in order, as [`QueuePair::post`] does requests.
+    ///
+    /// # Errors
+    /// The receive queue is full, or the memory named lies outside its region.
+    pub fn post_receives(&mut self, receives: &[Receive<'_>]) -> Result<(), VerbsError> {
+        for batch in receives.chunks(MAX_BATCH) {
+            let mut list = ReceiveList::default();
+            let returned = self.post_receive_list(list.link(batch)?);
+            if returned != 0 {
+                return Err(VerbsError::PostWorkRequest {
+                    device: self.situation.device.clone(),
+                    queue_pair: self.number(),
+                    failure: Failure::new(call_error(returned), Operation::Post, &self.situation),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn post_receive_list(&mut self, first: *mut ffi::ibv_recv_wr) -> i32 {
+        if first.is_null() {
+            return 0;
+        }
+        // SAFETY: as in `post_list`.
+        let post_recv = unsafe { self.handle.domain.context.raw.as_ref().ops.post_recv };
+        let mut bad = std::ptr::null_mut();
+        match post_recv {
+            // SAFETY: as in `post_list`.
+            Some(call) => unsafe { call(self.handle.raw.as_ptr(), first, &mut bad) },
+            None => nix::libc::EOPNOTSUPP,
+        }
+    }
+
+    /// Bytes that a request may carry to the device itself.
+    pub fn inline_bytes(&self) -> u32 {
+        self.config.inline_bytes
     }
 
     /// The error that a failed completion is, in words; `None` if it succeeded.

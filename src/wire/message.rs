@@ -8,7 +8,7 @@ use crate::model::{
 };
 
 /// Version of this vocabulary. Controller and agent must have the same one.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// What the controller says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -178,6 +178,12 @@ impl Bench {
         Running::start(self.case, config, nodes, json, record)
     }
 
+    /// What moving data costs between all nodes of a cluster file.
+    pub fn cost(&mut self, config: &Path, more: &[&str]) -> Report {
+        let (json, record) = (self.path("cost.json"), self.path("run.jsonl"));
+        Running::cost(self.case, config, more, json, record).finish()
+    }
+
     /// Goes on with a run that was cut off, and waits for its end.
     pub fn resume(&mut self, config: &Path, record: &Path) -> Report {
         let json = self.path("report.json");

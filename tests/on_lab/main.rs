@@ -10,6 +10,7 @@ mod bandwidth;
 mod bench;
 #[path = "../support/closed_port.rs"]
 mod closed_port;
+mod cost;
 mod dashboard;
 mod disturbed;
 mod endings;
@@ -55,6 +56,10 @@ const CASES: &[Case] = &[
     (
         "a_probe_opens_no_listening_port",
         bandwidth::a_probe_opens_no_listening_port,
+    ),
+    (
+        "tcp_is_measured_beside_rdma",
+        cost::tcp_is_measured_beside_rdma,
     ),
     (
         "ctrl_c_leaves_a_part_of_the_report",

@@ -49,6 +49,27 @@ impl Running {
         Running::spawn(case, &mut command, json, record)
     }
 
+    /// Measures what moving data costs.
+    pub fn cost(
+        case: &'static str,
+        config: &Path,
+        more: &[&str],
+        json: PathBuf,
+        record: PathBuf,
+    ) -> Running {
+        let mut command = Command::new(LINERATE);
+        command
+            .arg("cost")
+            .arg("--config")
+            .arg(config)
+            .args(["--format", "text", "--format"])
+            .arg(format!("json={}", json.display()))
+            .arg("--record")
+            .arg(&record)
+            .args(more);
+        Running::spawn(case, &mut command, json, record)
+    }
+
     /// Goes on with the run of a record.
     pub fn resume(case: &'static str, config: &Path, json: PathBuf, record: &Path) -> Running {
         let mut command = Command::new(LINERATE);

@@ -1,6 +1,7 @@
 //! From what was typed, and the defaults for what was not, to a [`Cluster`] that can be relied on.
 //! Each section has its file; what they share is here.
 
+mod cost;
 mod fault;
 mod nodes;
 mod probe;
@@ -56,7 +57,13 @@ pub(super) fn check(
     let typed = read.typed;
     let (login, ssh) = ssh::check(&mut checker, typed.ssh.0, defaults.ssh.0);
     let rails = rails::check(&mut checker, typed.rails.or(defaults.rails));
-    let probe = probe::check(&mut checker, typed.probe.0, defaults.probe.0);
+    let (mut of_probe, mut default_of_probe) = (typed.probe.0, defaults.probe.0);
+    let tcp = std::mem::take(&mut of_probe.tcp.0);
+    let default_tcp = std::mem::take(&mut default_of_probe.tcp.0);
+    let of_cost = std::mem::take(&mut of_probe.cost.0);
+    let default_of_cost = std::mem::take(&mut default_of_probe.cost.0);
+    let probe = probe::check(&mut checker, of_probe, default_of_probe);
+    let cost = cost::check(&mut checker, [tcp, default_tcp], [of_cost, default_of_cost]);
     let expect = probe::check_expect(&mut checker, typed.expect.0, defaults.expect.0);
     let sweep = sweep::check(&mut checker, typed.sweep.0, defaults.sweep.0);
     let lists = nodes::Lists {
@@ -65,16 +72,18 @@ pub(super) fn check(
         overrides: typed.node,
     };
     let nodes = nodes::check(&mut checker, lists, login.as_ref(), ssh.as_ref());
-    match (nodes, ssh, rails, probe, expect, sweep) {
+    match (nodes, ssh, rails, probe.zip(cost), expect, sweep) {
         (Some(nodes), Some(ssh), Some(rails), Some(probe), Some(expect), Some(sweep))
             if checker.problems.is_empty() =>
         {
             let (sweep, groups_file) = sweep;
+            let (probe, cost) = probe;
             Ok(Cluster {
                 nodes,
                 ssh,
                 rails,
                 probe,
+                cost,
                 expect,
                 sweep,
                 groups_file,

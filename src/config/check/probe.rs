@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Bytes, Completion, Expect, Gbps, MemoryKind, ProbeKind, ProbeSpec};
+use crate::model::{Bytes, Completion, Expect, Gbps, Measure, MemoryKind, ProbeKind, ProbeSpec};
 
 use super::super::typed::{TypedExpect, TypedProbe};
 use super::{Checker, Value};
@@ -47,6 +47,8 @@ pub(super) fn check(
         completion: completion?,
         memory: memory?,
         stop_at: None,
+        measure: Measure::Rate,
+        account: false,
     };
     let typed = size?.span.or(depth.span).or(pairs.span);
     memory_fits(checker, &spec, typed).then_some(spec)

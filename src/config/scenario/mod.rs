@@ -4,9 +4,9 @@ mod faults;
 
 pub use faults::{Fault, Place, Uplink};
 
-use crate::model::{Gbps, LeafGroup, MemoryKind, NodeName, RailRule, RunSettings};
+use crate::model::{CostSettings, Gbps, LeafGroup, MemoryKind, NodeName, RailRule, RunSettings};
 
-use super::{ConfigErrors, Operator, read};
+use super::{Cluster, ConfigErrors, Operator, read};
 
 /// A cluster to simulate.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,13 +143,7 @@ impl Scenario {
     /// # Errors
     /// None but a mistake in the built-in defaults.
     pub fn settings(&self, seed: u64) -> Result<RunSettings, ConfigErrors> {
-        // Nobody logs in anywhere.
-        let nobody = Operator {
-            user: Some("nobody".to_owned()),
-            home: Some("/".into()),
-        };
-        let any = self.name(0);
-        let cluster = read(&format!("nodes = [\"{any}\"]\n"), "scenario", &nobody)?;
+        let cluster = self.cluster()?;
         let mut settings = cluster.settings(seed);
         settings.nodes = self.names();
         settings.rails = RailRule::Device {
@@ -159,6 +153,25 @@ impl Scenario {
         settings.sweep.groups = self.groups();
         settings.simulated = true;
         Ok(settings)
+    }
+
+    /// How the cost of moving data is measured over it, where that is asked for.
+    ///
+    /// # Errors
+    /// As [`Scenario::settings`].
+    pub fn cost(&self) -> Result<CostSettings, ConfigErrors> {
+        self.cluster().map(|cluster| cluster.cost)
+    }
+
+    /// A cluster file that names one of its nodes.
+    fn cluster(&self) -> Result<Cluster, ConfigErrors> {
+        // Nobody logs in anywhere.
+        let nobody = Operator {
+            user: Some("nobody".to_owned()),
+            home: Some("/".into()),
+        };
+        let any = self.name(0);
+        read(&format!("nodes = [\"{any}\"]\n"), "scenario", &nobody)
     }
 
     /// The nodes of each leaf; none where all are below one.

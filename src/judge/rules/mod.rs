@@ -21,6 +21,7 @@ mod roce_loss;
 mod siblings;
 mod slow_pair;
 mod slow_path;
+mod tcp_limit;
 mod wrong_rail;
 
 pub use about::{About, about};
@@ -163,6 +164,10 @@ const RUN_RULES: &[RunRule] = &[
     RunRule {
         about: &[roce_loss::ABOUT],
         check: roce_loss::check,
+    },
+    RunRule {
+        about: &[tcp_limit::ABOUT],
+        check: tcp_limit::check,
     },
     RunRule {
         about: &[line_rate_unknown::ABOUT],

@@ -1,10 +1,10 @@
-//! ethtool over generic netlink: forward error correction and pause.
+//! ethtool over generic netlink: forward error correction, pause, offloads.
 //!
 //! Forms: include/uapi/linux/genetlink.h and ethtool_netlink.h of the Linux kernel.
 
 use nix::sys::socket::SockProtocol;
 
-use super::attributes::{attribute, write, write_text};
+use super::attributes::{attribute, attributes, write, write_text};
 use super::{ask, u16_at, u32_at};
 use crate::model::Pause;
 
@@ -16,6 +16,7 @@ const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 const HEADER: usize = 4;
 const VERSION: u8 = 1;
 
+const ETHTOOL_MSG_FEATURES_GET: u8 = 11;
 const ETHTOOL_MSG_PAUSE_GET: u8 = 21;
 const ETHTOOL_MSG_FEC_GET: u8 = 29;
 /// The first attribute of every question: whom it is about.
@@ -24,7 +25,27 @@ const ETHTOOL_A_HEADER_DEV_NAME: u16 = 2;
 const ETHTOOL_A_PAUSE_RX: u16 = 3;
 const ETHTOOL_A_PAUSE_TX: u16 = 4;
 const ETHTOOL_A_FEC_ACTIVE: u16 = 4;
+const ETHTOOL_A_FEATURES_ACTIVE: u16 = 4;
+const ETHTOOL_A_BITSET_BITS: u16 = 3;
+const ETHTOOL_A_BITSET_BITS_BIT: u16 = 1;
+const ETHTOOL_A_BITSET_BIT_NAME: u16 = 2;
 const NLA_F_NESTED: u16 = 0x8000;
+
+/// Offloads of segments (`netdev_features_strings` in net/ethtool/common.c): TSO, GSO, GRO, LRO.
+const OFFLOADS: &[&str] = &[
+    "tx-tcp-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-generic-segmentation",
+    "rx-gro",
+    "rx-gro-hw",
+    "rx-lro",
+];
+
+/// Which of [`OFFLOADS`] are on.
+pub(super) fn offloads(interface: &str) -> Result<Vec<String>, String> {
+    let body = get(interface, ETHTOOL_MSG_FEATURES_GET)?;
+    read_offloads(&body).ok_or_else(|| "the driver does not tell which are active".into())
+}
 
 /// The FEC that the link runs with, as ethtool calls it.
 pub(super) fn fec(interface: &str) -> Result<String, String> {
@@ -86,6 +107,19 @@ pub(super) fn read_pause(body: &[u8]) -> Option<Pause> {
     })
 }
 
+/// A bitset without a mask lists the bits that are set, with their names.
+pub(super) fn read_offloads(body: &[u8]) -> Option<Vec<String>> {
+    let active = attribute(body.get(HEADER..)?, ETHTOOL_A_FEATURES_ACTIVE)?;
+    let bits = attributes(attribute(active, ETHTOOL_A_BITSET_BITS)?);
+    let names: Vec<&[u8]> = bits
+        .filter(|(kind, _)| *kind == ETHTOOL_A_BITSET_BITS_BIT)
+        .filter_map(|(_, bit)| attribute(bit, ETHTOOL_A_BITSET_BIT_NAME)?.strip_suffix(b"\0"))
+        .collect();
+    let on = |name: &&&str| names.contains(&name.as_bytes());
+    let on = OFFLOADS.iter().filter(on);
+    Some(on.map(|name| (*name).to_owned()).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +142,30 @@ mod tests {
         };
         assert_eq!(read_pause(&body(&pause)), Some(expected));
         assert_eq!(read_pause(&body(&pause[..1])), None);
+    }
+
+    #[test]
+    fn offloads_that_are_on_are_named() {
+        let bit = |index: u32, name: &str| {
+            let bit = [
+                write(1, &index.to_ne_bytes()),
+                write_text(ETHTOOL_A_BITSET_BIT_NAME, name),
+            ];
+            write(ETHTOOL_A_BITSET_BITS_BIT | NLA_F_NESTED, &bit.concat())
+        };
+        let bits = [
+            bit(14, "rx-gro"),
+            bit(0, "tx-scatter-gather"),
+            bit(16, "tx-tcp-segmentation"),
+        ];
+        let active = write(ETHTOOL_A_BITSET_BITS | NLA_F_NESTED, &bits.concat());
+        let active = write(ETHTOOL_A_FEATURES_ACTIVE | NLA_F_NESTED, &active);
+        let body = [vec![0; HEADER], active].concat();
+        let on = read_offloads(&body).unwrap();
+        assert_eq!(on, ["tx-tcp-segmentation", "rx-gro"]);
+        assert_eq!(read_offloads(&body[..HEADER]), None);
+        // Loopback has them in any kernel.
+        let on = offloads("lo").unwrap();
+        assert!(on.contains(&"tx-generic-segmentation".to_owned()), "{on:?}");
     }
 }

@@ -70,6 +70,13 @@ impl Kernel {
         (of(fec, "ethtool FEC"), of(pause, "ethtool pause"))
     }
 
+    /// What the interface does for TCP of the work on segments, as ethtool names it.
+    pub fn offloads(self, interface: &str) -> Fact<Vec<String>> {
+        let what = format!("features of {interface}");
+        let answer = self.ask(&what, || ethtool::offloads(interface));
+        of(answer, "ethtool features")
+    }
+
     /// The sources for which the routing rules name a table.
     pub fn source_rules(self) -> Fact<Vec<Subnetwork>> {
         of(self.ask("routing rules", rules::sources), "ip rule")

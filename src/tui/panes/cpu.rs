@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use crate::model::{Completion, Gbps, NicId};
 use crate::tui::clean::{pad, short};
-use crate::tui::cost::Cost;
+use crate::tui::cost::{Compared, Cost, Weighed};
 use crate::tui::draw::{body_lines, put};
 use crate::tui::grid::{Cell, Row};
 use crate::tui::run::Run;
@@ -33,6 +33,18 @@ const COLUMNS: [(&str, usize); 8] = [
     ("/100G", 7),
 ];
 
+/// The same where TCP and RDMA were held against each other.
+const COMPARED: [(&str, usize); 8] = [
+    ("tcp", 6),
+    ("tx/100G", 9),
+    ("rx/100G", 9),
+    ("write", 7),
+    ("tx/100G", 9),
+    ("rx/100G", 9),
+    ("NIC tcp", 9),
+    ("write", 7),
+];
+
 /// NICs on the screen at once.
 pub(in crate::tui) fn list_lines(size: (u16, u16)) -> usize {
     body_lines(size).saturating_sub(HEAD)
@@ -40,17 +52,25 @@ pub(in crate::tui) fn list_lines(size: (u16, u16)) -> usize {
 
 /// Draws it.
 pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buffer) {
-    let notes = [
-        " Of the thread that sends; softirq of its whole host, all NICs together.",
-        " A thread that polls spends a core in any case: its numbers are bounds.",
-        " Receivers and TCP: not measured.",
-    ];
+    let compares = compares(run);
+    let notes = match compares {
+        true => [
+            " Gb/s by one TCP connection and by RDMA writes, and the cores that 100 Gb/s take",
+            " where they are sent (tx) and received (rx), kernel included; ≥: without it.",
+            " NIC: the cores that it takes to fill this one, sending.",
+        ],
+        false => [
+            " Of the thread that sends; softirq of its whole host, all NICs together.",
+            " A thread that polls spends a core in any case: its numbers are bounds.",
+            " Receivers and TCP: not measured; `linerate cost` and --cost measure them.",
+        ],
+    };
     let dim = view.theme.style(Role::Dim);
     for (line, note) in (0..).zip(notes) {
         put(buffer, area, line, &Line::styled(note, dim));
     }
     let name = view.name_width.clamp(4, MAX_NAME) + 2;
-    put(buffer, area, 3, &head(&view.theme, name));
+    put(buffer, area, 3, &head(&view.theme, name, compares));
     let rails = run.grid().rails().len();
     if view.axis.is_empty() || rails == 0 {
         put(buffer, area, 5, &Line::styled(" no NIC is known yet", dim));
@@ -69,9 +89,16 @@ pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buff
     }
 }
 
-fn head(theme: &Theme, name: usize) -> Line<'static> {
+/// Whether the run measures what moving data costs.
+fn compares(run: &Run) -> bool {
+    let settings = run.ledger().settings();
+    settings.is_some_and(|settings| settings.cost.is_some())
+}
+
+fn head(theme: &Theme, name: usize, compares: bool) -> Line<'static> {
     let mut text = format!("{}{}", pad("  node", name), pad(" NIC", NIC + 1));
-    for (word, width) in COLUMNS {
+    let columns = if compares { COMPARED } else { COLUMNS };
+    for (word, width) in columns {
         text.push_str(&format!("{word:>width$}"));
     }
     Line::styled(text, theme.style(Role::Title))
@@ -99,6 +126,10 @@ fn nic(
     ];
     let is_software = cell.nic.as_ref().is_some_and(|nic| is_software(run, nic));
     let dim = theme.style(Role::Dim);
+    if compares(run) {
+        spans.extend(compared(&cell.compared, is_software, theme));
+        return Line::from(spans);
+    }
     match cell.cost {
         None => spans.push(Span::styled("   not measured", dim)),
         Some(cost) if is_software => {
@@ -144,6 +175,49 @@ fn columns(cost: &Cost, cell: &Cell, theme: &Theme) -> Vec<Span<'static>> {
     ];
     let column = |(text, (_, width)): (String, (&str, usize))| Span::raw(format!("{text:>width$}"));
     texts.into_iter().zip(COLUMNS).map(column).collect()
+}
+
+/// TCP beside RDMA, whose cost means nothing where the kernel plays the NIC.
+fn compared(compared: &Compared, is_software: bool, theme: &Theme) -> Vec<Span<'static>> {
+    let dim = theme.style(Role::Dim);
+    let [tcp, write] = [compared.tcp, compared.write];
+    if [tcp, write].as_flattened().iter().all(Option::is_none) {
+        return vec![Span::styled("   not measured", dim)];
+    }
+    let cores = |end: &Weighed, cores: f64| {
+        let sign = match (end.is_whole, theme.unicode) {
+            (true, _) => "",
+            (false, true) => "≥",
+            (false, false) => ">",
+        };
+        format!("{sign}{:.2}", cores.min(9999.0))
+    };
+    let or = |text: Option<String>| text.unwrap_or_else(|| "?".to_owned());
+    let rate = |ends: &[Option<Weighed>; 2]| {
+        let end = ends.iter().flatten().next();
+        or(end.map(|end| short(end.rate)))
+    };
+    let per_100 = |end: &Option<Weighed>| or(end.as_ref().map(|end| cores(end, end.per_100)));
+    let fills =
+        |end: &Option<Weighed>| or(end.as_ref().and_then(|end| Some(cores(end, end.fills?))));
+    let mut texts = vec![rate(&tcp), per_100(&tcp[0]), per_100(&tcp[1]), rate(&write)];
+    match is_software {
+        true => {}
+        false => texts.extend([
+            per_100(&write[0]),
+            per_100(&write[1]),
+            fills(&tcp[0]),
+            fills(&write[0]),
+        ]),
+    }
+    let columns = texts.into_iter().zip(COMPARED);
+    let mut spans: Vec<Span<'static>> = columns
+        .map(|(text, (_, width))| Span::raw(format!("{text:>width$}")))
+        .collect();
+    if is_software {
+        spans.push(Span::styled("  software RDMA: its cost means nothing", dim));
+    }
+    spans
 }
 
 /// Cores as a percentage of one.

@@ -140,6 +140,7 @@ fn title(view: &View, run: &Run, rail: Rail, shape: &Shape) -> Line<'static> {
 fn memory(kind: MemoryKind) -> &'static str {
     match kind {
         MemoryKind::Host => "host memory",
+        MemoryKind::HostHuge => "huge pages",
         MemoryKind::Gpu => "GPU memory",
     }
 }

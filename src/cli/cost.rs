@@ -1,0 +1,88 @@
+//! `linerate cost`.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args};
+
+use super::{PickArgs, ReportsArgs};
+use crate::model::{CostStep, CostSteps};
+
+const COST_EXAMPLES: &str = "\
+Examples:
+  linerate cost --config cluster.toml 'node[01-02]'
+      What TCP and RDMA between these nodes take of CPU time, at both ends, on every rail.
+  linerate cost --config cluster.toml --rails 0 --only tcp,write,latency
+      Only these ways of moving data, on one rail.
+  linerate cost --config cluster.toml --format json -o cost.json
+  linerate cost --scenario scenario.toml
+      On a simulated cluster, with numbers that are made up. `linerate demo --show-scenario` has one.
+
+Steps: tcp, tcp-streams, tcp-zerocopy, write, write-poll, write-copied, read, send, write-imm,
+  write-huge, latency-tcp, latency-write, latency-send, size-tcp, size-write; `latency` and `size`
+  are all of theirs.
+
+Exit codes:
+  0  everything that was asked for was measured
+  2  bad usage or configuration
+  3  something could not be measured; the report says what, and why";
+
+/// `linerate cost`.
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(after_help = COST_EXAMPLES)]
+#[command(group = ArgGroup::new("whose").args(["nodes", "config", "scenario"]).required(true).multiple(true))]
+pub struct CostArgs {
+    /// Only these nodes of the cluster file, as host lists such as 'node[01-02]'; without a cluster
+    /// file, the nodes there are
+    #[arg(value_name = "NODES")]
+    pub nodes: Vec<String>,
+
+    /// The cluster file; its [probe.tcp] and [probe.cost] say how the cost is measured
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Simulate this scenario instead: no packet is sent
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "config", "resume", "accept_new", "force"])]
+    pub scenario: Option<PathBuf>,
+
+    /// Only these steps, by their names
+    #[arg(long, value_name = "STEPS", value_delimiter = ',')]
+    pub only: Vec<CostSteps>,
+
+    /// What is written, and where to.
+    #[command(flatten)]
+    pub reports: ReportsArgs,
+
+    /// Record the run in this new file [default: a file in $XDG_STATE_HOME/linerate/runs]
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Go on with the run in this record, which was cut off or interrupted, and record on there
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "seed"])]
+    pub resume: Option<PathBuf>,
+
+    /// Believe the host key of a node that no known_hosts file has, and add it (never a changed one)
+    #[arg(long)]
+    pub accept_new: bool,
+
+    /// Probe NICs that a job uses, too; without it they are left out, and the report says why
+    #[arg(long)]
+    pub force: bool,
+
+    /// The seed of the schedule, to repeat a run's [default: a new one, which the report states]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+
+    /// On which nodes and rails.
+    #[command(flatten, next_help_heading = "What is measured")]
+    pub pick: PickArgs,
+}
+
+impl CostArgs {
+    /// The steps that are asked for, each once and in order; none where all are.
+    pub fn steps(&self) -> Vec<CostStep> {
+        let mut steps: Vec<CostStep> = self.only.iter().flat_map(|only| only.0.clone()).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        steps
+    }
+}

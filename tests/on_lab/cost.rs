@@ -1,0 +1,44 @@
+//! What moving data costs, on nodes whose RDMA is software: both ends are accounted for, and nothing is said
+//! of what it saves.
+
+use crate::bench::{Bench, set};
+
+pub fn tcp_is_measured_beside_rdma(bench: &mut Bench) {
+    let config = bench.config(|table| set(table, &["probe", "cost", "duration"], "500ms"));
+    let report = bench.cost(
+        &config,
+        &["--rails", "0", "--only", "tcp,write,latency-tcp"],
+    );
+    report.ends_with(0);
+    report.complains(&[]);
+    let pairs = report.json["cost"]["pairs"].as_array().expect("a list");
+    // Three nodes meet twice, in both directions.
+    assert_eq!(pairs.len(), 4, "{report}");
+    for pair in pairs {
+        let steps = pair["steps"].as_array().expect("a list");
+        let names: Vec<_> = steps
+            .iter()
+            .filter_map(|step| step["step"].as_str())
+            .collect();
+        assert_eq!(names, ["tcp", "write"], "{report}");
+        for step in steps {
+            assert!(step["gbps"].as_f64() > Some(0.0), "{step:#}");
+            assert_eq!(step["verified"]["value"]["bytes_wrong"], 0, "{step:#}");
+            for end in ["initiator", "target"] {
+                let end = &step[end];
+                assert!(end["beside_us"].is_number(), "{end:#}");
+                assert!(end["ns_per_kib"].as_f64() > Some(0.0), "{end:#}");
+                assert!(end["idle_cores"].is_number(), "{end:#}");
+            }
+        }
+        assert_eq!(pair["software_rdma"], true);
+        assert!(pair["savings"]["together"].is_null(), "{pair:#}");
+    }
+    let latency = pairs
+        .iter()
+        .flat_map(|pair| pair["latency"].as_array())
+        .flatten();
+    assert!(latency.count() > 0, "{report}");
+    report.shows("COST MEASURED: 4 pairs of NICs");
+    report.shows("software RDMA");
+}
