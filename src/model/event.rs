@@ -83,6 +83,10 @@ pub enum RunEnd {
 /// Something that was learned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most events of a run are the large ones: probes that ended"
+)]
 pub enum Event {
     /// A run begins.
     RunStarted {

@@ -340,6 +340,10 @@ impl fmt::Display for ProbeStage {
 /// What came of a planned probe. There is no fourth possibility, and none of them is a zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all outcomes are measurements"
+)]
 pub enum Outcome {
     /// Data moved.
     Measured {
