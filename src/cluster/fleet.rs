@@ -6,6 +6,7 @@ use crate::wire::{FromAgent, ToAgent};
 
 /// What is heard of a node.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all is what agents said")]
 pub enum FromNode {
     /// It is one step further towards a running agent.
     Stage(String),

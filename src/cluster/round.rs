@@ -20,6 +20,10 @@ const RELEASE: Duration = Duration::from_secs(20);
 
 /// What a round wants done.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives until the end of one step only"
+)]
 pub(super) enum Action {
     /// Say this to the node at this place in the list.
     Send(usize, ToAgent),
@@ -39,6 +43,10 @@ pub(super) struct Seat {
 
 /// Where a probe is. Arrays hold the initiator's part first, the target's second.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "every probe that runs comes to the large ones"
+)]
 enum Step {
     Prepare([Option<Endpoint>; 2]),
     Connect([bool; 2]),
