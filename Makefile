@@ -5,7 +5,7 @@ CARGO ?= cargo
 # The planted fault of the demo: half:NODE:RAIL:tx|rx|both, another of `linerate-lab help fault`, or none.
 FAULT ?= half:node02:1:tx
 
-.PHONY: help demo test lab lab-down lint perftest bench soak clean setup
+.PHONY: help demo test lab lab-down lint perftest peers bench soak clean setup
 
 help:
 	@echo 'make demo        find a half-speed NIC on a lab of three VMs (FAULT=none: a healthy lab)'
@@ -13,8 +13,10 @@ help:
 	@echo 'make lab         start the lab and leave it up (make lab-down ends it)'
 	@echo 'make lint        formatting, clippy, licences and advisories'
 	@echo 'make perftest    bandwidth beside ib_write_bw on the lab'
-	@echo 'make bench       rounds until slow NICs and their causes are named, on simulated clusters; the'
-	@echo '                 time of a frame of the dashboard'
+	@echo 'make peers       every way of moving data beside iperf3 and perftest on the lab'
+	@echo 'make bench       what loopback TCP costs of CPU time, and whether it is accounted for rightly;'
+	@echo '                 rounds until slow NICs and their causes are named, on simulated clusters; the'
+	@echo '                 time of a frame of the dashboard; how fast logs of NCCL are read'
 	@echo 'make soak        every case of the lab on four nodes five times'
 
 setup:
@@ -43,11 +45,16 @@ lint: setup
 perftest: setup
 	@tests/lab/perftest-ratio.sh
 
+peers: setup
+	@tests/lab/peers.sh
+
 # ARGS='--quick' is a small one; `cargo bench --bench sweep -- --runs 100` has more runs. NODES='16 128'
 # are the sizes of the runs that the dashboard shows.
 bench:
+	$(CARGO) bench --bench cost
 	$(CARGO) bench --bench sweep -- $(ARGS)
 	$(CARGO) bench --bench dashboard -- $(NODES)
+	$(CARGO) bench --bench nccl
 
 soak: setup
 	@tests/lab/soak.sh

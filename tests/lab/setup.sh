@@ -20,6 +20,7 @@ ssh:openssh-client
 ssh-keygen:openssh-client
 rdma:iproute2
 ib_write_bw:perftest
+iperf3:iperf3
 depmod:kmod
 xz:xz-utils
 zstd:zstd

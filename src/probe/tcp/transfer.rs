@@ -107,7 +107,9 @@ fn exchange(
                 let _ = stream.shutdown(Shutdown::Both);
             }
         }
-        let sent: Result<Vec<Sent>, ProbeError> = senders.into_iter().map(join).collect();
+        // All are joined, whatever the first of them says.
+        let ended: Vec<_> = senders.into_iter().map(join).collect();
+        let sent: Result<Vec<Sent>, ProbeError> = ended.into_iter().collect();
         match (heard, sent) {
             (Ok((reading, told)), Ok(sent)) => {
                 compare(&told, &sent)?;
