@@ -199,9 +199,9 @@ impl Run {
         self.round
     }
 
-    /// Whether nothing more will come.
+    /// Whether nothing more will be measured: the last connections may still be closing.
     pub fn is_over(&self) -> bool {
-        self.over
+        self.over || self.ledger.end().is_some()
     }
 
     /// Whether everything that came is in the ledger.
@@ -216,7 +216,7 @@ impl Run {
 
     /// What the run is at.
     pub fn phase(&self) -> Phase {
-        match (self.over || self.ledger.end().is_some(), self.purpose) {
+        match (self.is_over(), self.purpose) {
             (true, _) => Phase::Over,
             (_, None) if self.is_watch() => Phase::Watching,
             (_, Some(purpose)) => Phase::Round(purpose),
@@ -231,7 +231,7 @@ impl Run {
 
     /// For how long it has run, in milliseconds; `now_ms` counts while it runs.
     pub fn elapsed_ms(&self, now_ms: Option<u64>) -> u64 {
-        let until = match (self.over, now_ms) {
+        let until = match (self.is_over(), now_ms) {
             (false, Some(now)) => now.max(self.last_ms),
             _ => self.last_ms,
         };
@@ -247,7 +247,7 @@ impl Run {
             .total()
             .checked_sub(done)
             .filter(|left| *left > 0)?;
-        (done > 0 && !self.over).then(|| spent / done as u64 * left as u64)
+        (done > 0 && !self.is_over()).then(|| spent / done as u64 * left as u64)
     }
 }
 
