@@ -135,3 +135,17 @@ pub struct AmdGpu {
     #[serde(default)]
     pub target: Fact<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_from_before_the_cuda_driver_was_asked_are_read() {
+        let older = r#"{"nvml": {"unknown": "libnvidia-ml.so.1 is not installed"}}"#;
+        let facts: GpuFacts = serde_json::from_str(older).unwrap();
+        assert!(facts.nvml.was_asked() && !facts.cuda.was_asked());
+        let empty: CudaDriver = serde_json::from_str("{}").unwrap();
+        assert_eq!(empty, CudaDriver::default());
+    }
+}
