@@ -1,6 +1,6 @@
 //! Looks at a system, with what only libraries know of the running one.
 
-use crate::gpu::nvml;
+use crate::gpu::{cuda, nvml};
 use crate::model::NodeFacts;
 use crate::survey::{Root, Sources, survey};
 use crate::verbs::{active_mtu, library, takes_dmabuf};
@@ -17,6 +17,7 @@ pub(super) fn facts(root: &Root) -> NodeFacts {
         libibverbs: Some(&library),
         takes_dmabuf: Some(&takes_dmabuf),
         nvml: Some(&nvml),
+        cuda: Some(&cuda),
     };
     survey(root, &sources)
 }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::model::{
-    Fact, NodeFacts, PciFunction, RdmaDevice, VENDOR_AMD_GPU, VENDOR_NVIDIA, is_treacherous,
+    CudaGpu, Fact, NodeFacts, NvidiaDriver, PciFunction, RdmaDevice, VENDOR_AMD_GPU, VENDOR_NVIDIA,
+    is_treacherous,
 };
 
 /// What a GPU is to GPUDirect RDMA.
@@ -193,6 +194,11 @@ const NVIDIA_CLIENTS: [&str; 3] = ["nv_mem", "nv_mem_nc", "nvidia-peermem"];
 const NVIDIA_MODULES: [&str; 2] = ["nvidia_peermem", "nv_peer_mem"];
 
 fn peermem(facts: &NodeFacts, gpu: &PciFunction) -> Part {
+    if cuda_says(facts, gpu).is_some_and(|says| says.gpudirect.value() == Some(&false)) {
+        return Part::No(
+            "the CUDA driver says that the GPU does not support GPUDirect RDMA".into(),
+        );
+    }
     let (clients, modules): (&[&str], &[&str]) = match gpu.vendor.value() {
         Some(&VENDOR_AMD_GPU) => (&["amdkfd"], &[]),
         _ => (&NVIDIA_CLIENTS, &NVIDIA_MODULES),
@@ -228,6 +234,17 @@ fn dmabuf(facts: &NodeFacts, gpu: &PciFunction, nic: &RdmaDevice) -> Part {
     }
 }
 
+/// What the CUDA driver says of one of NVIDIA's GPUs.
+pub(super) fn cuda_says<'a>(facts: &'a NodeFacts, gpu: &PciFunction) -> Option<&'a CudaGpu> {
+    let is_nvidias = gpu.vendor.value() == Some(&VENDOR_NVIDIA);
+    facts
+        .gpu
+        .cuda
+        .value()
+        .filter(|_| is_nvidias)?
+        .gpu(&gpu.address)
+}
+
 fn exports(facts: &NodeFacts, gpu: &PciFunction) -> Part {
     let bound = gpu.driver.value().map(String::as_str);
     if gpu.vendor.value() == Some(&VENDOR_AMD_GPU) {
@@ -236,7 +253,22 @@ fn exports(facts: &NodeFacts, gpu: &PciFunction) -> Part {
             _ => Part::No("amdgpu is not bound to the GPU".into()),
         };
     }
-    match &facts.gpu.nvidia {
+    // NCCL goes by what the driver says of the GPU, too; the kind of its modules only implies it, and
+    // says better why not.
+    let said = cuda_says(facts, gpu).and_then(|says| says.dma_buf.value());
+    let proprietary = facts.gpu.nvidia.value().is_some_and(|driver| !driver.open);
+    match (said, &facts.gpu.nvidia) {
+        (Some(true), _) => Part::Yes("the CUDA driver".into()),
+        (Some(false), _) if !proprietary => {
+            Part::No("the CUDA driver says that the GPU exports no dma-buf".into())
+        }
+        (_, driver) => implied(facts, driver),
+    }
+}
+
+/// Whether NVIDIA's driver exports dma-bufs, by the kind of its modules.
+fn implied(facts: &NodeFacts, driver: &Fact<NvidiaDriver>) -> Part {
+    match driver {
         Fact::Known { value, .. } if value.open => Part::Yes(value.version.clone()),
         Fact::Known { value, .. } => Part::No(format!(
             "NVIDIA's driver {} is the proprietary one, which exports no dma-buf",
@@ -293,7 +325,7 @@ mod tests {
     use super::*;
     use crate::judge::rules::testing::{module, without_gpudirect};
     use crate::model::testing::pcie::TwoSockets;
-    use crate::model::{NvidiaDriver, PeerClient};
+    use crate::model::{CudaDriver, PciAddress, PeerClient};
 
     fn driver(open: bool) -> Fact<NvidiaDriver> {
         let version = "550.54.15".into();
@@ -344,6 +376,82 @@ mod tests {
         };
         facts.gpudirect.peer_clients = Fact::known(vec![client], "memory_peers");
         assert_eq!(of(&facts), Ok(GpuWay::Peermem("nv_mem".into())));
+    }
+
+    /// The CUDA driver's answers about the first GPU: peer memory, and dma-buf.
+    fn cuda(gpudirect: Fact<bool>, dma_buf: Fact<bool>) -> Fact<CudaDriver> {
+        let gpu = CudaGpu {
+            address: PciAddress(TwoSockets::GPU0.into()),
+            name: Fact::default(),
+            memory: Fact::default(),
+            gpudirect,
+            dma_buf,
+        };
+        let driver = CudaDriver {
+            gpus: vec![gpu],
+            ..CudaDriver::default()
+        };
+        Fact::known(driver, "libcuda.so.1")
+    }
+
+    fn says(answer: bool) -> Fact<bool> {
+        Fact::known(answer, "cuDeviceGetAttribute")
+    }
+
+    #[test]
+    fn the_cuda_driver_is_believed_before_the_kind_of_its_modules() {
+        let dmabuf = |open: bool, cuda: Fact<CudaDriver>| {
+            let mut facts = without_gpudirect();
+            (facts.gpu.nvidia, facts.gpu.cuda) = (driver(open), cuda);
+            match of(&facts) {
+                Ok(GpuWay::None { dmabuf, .. }) => dmabuf,
+                other => format!("{other:?}"),
+            }
+        };
+        let yes = "Ok(Dmabuf)";
+        assert_eq!(dmabuf(false, cuda(says(true), says(true))), yes);
+        let no = dmabuf(true, cuda(says(true), says(false)));
+        assert_eq!(no, "the CUDA driver says that the GPU exports no dma-buf");
+        // Both say no: the modules say why.
+        let no = dmabuf(false, cuda(says(true), says(false)));
+        assert!(no.contains("is the proprietary one"), "{no}");
+        // An older driver does not know: the modules tell.
+        let old = || cuda(says(true), Fact::unknown("this driver does not know it"));
+        assert_eq!(dmabuf(true, old()), yes);
+        let no = dmabuf(false, old());
+        assert!(no.contains("is the proprietary one"), "{no}");
+        let stub = Fact::unknown("libcuda.so.1: CUDA_ERROR_STUB_LIBRARY (34)");
+        assert_eq!(dmabuf(true, stub), yes);
+    }
+
+    #[test]
+    fn a_gpu_without_gpudirect_has_no_peer_memory_whatever_is_loaded() {
+        let mut facts = without_gpudirect();
+        facts.host.modules = Fact::known(vec![module("nvidia_peermem")], "/sys/module");
+        facts.gpu.cuda = cuda(says(false), says(false));
+        let none = GpuWay::None {
+            peermem: "the CUDA driver says that the GPU does not support GPUDirect RDMA".into(),
+            dmabuf: "NVIDIA's driver 550.54.15 is the proprietary one, which exports no dma-buf"
+                .into(),
+        };
+        assert_eq!(of(&facts), Ok(none));
+        // Of the others it said nothing.
+        let other = gpu_pairs(&facts).last().unwrap().way.clone();
+        assert_eq!(other, Ok(GpuWay::Peermem("nvidia_peermem".into())));
+        facts.gpu.cuda = cuda(Fact::unknown("an older driver"), says(true));
+        assert_eq!(of(&facts), Ok(GpuWay::Peermem("nvidia_peermem".into())));
+    }
+
+    #[test]
+    fn a_driver_of_any_number_of_gpus_is_judged_in_time() {
+        let mut facts = without_gpudirect();
+        facts.gpu.cuda = cuda(says(true), says(true)).map(|driver| CudaDriver {
+            gpus: vec![driver.gpus[0].clone(); 100_000],
+            ..driver
+        });
+        assert_eq!(of(&facts), Ok(GpuWay::Dmabuf));
+        let elsewhere = facts.gpu.cuda.value().unwrap();
+        assert_eq!(elsewhere.gpu(&PciAddress("elsewhere".into())), None);
     }
 
     #[test]

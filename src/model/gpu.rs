@@ -14,6 +14,8 @@ pub struct GpuFacts {
     pub nvidia_gpus: Fact<Vec<NvidiaGpu>>,
     /// What the NVIDIA Management Library lists.
     pub nvml: Fact<Nvml>,
+    /// What the CUDA driver says.
+    pub cuda: Fact<CudaDriver>,
     /// AMD's GPUs as amdgpu shows them, in the order of their addresses.
     pub amd: Fact<Vec<AmdGpu>>,
 }
@@ -80,6 +82,43 @@ impl Nvml {
     }
 }
 
+/// The CUDA driver's view, from libcuda.so.1.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CudaDriver {
+    /// The newest CUDA that it supports, such as `12.4`.
+    pub version: Fact<String>,
+    /// The GPUs that it serves.
+    pub gpus: Vec<CudaGpu>,
+    /// What `gpus` leaves out because it does not answer, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
+}
+
+/// A GPU as the CUDA driver serves it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CudaGpu {
+    /// Its function.
+    pub address: PciAddress,
+    /// Its model, such as `NVIDIA H100 80GB HBM3`.
+    pub name: Fact<String>,
+    /// Its memory.
+    pub memory: Fact<Bytes>,
+    /// Whether it has what peer memory needs (GPU_DIRECT_RDMA_SUPPORTED, from CUDA 11.3).
+    pub gpudirect: Fact<bool>,
+    /// Whether the driver exports its memory as a dma-buf (DMA_BUF_SUPPORTED, from CUDA 11.7).
+    pub dma_buf: Fact<bool>,
+}
+
+impl CudaDriver {
+    /// The GPU at an address. A node may send any number, and no more sit in one.
+    pub fn gpu(&self, address: &PciAddress) -> Option<&CudaGpu> {
+        const MAX_GPUS: usize = 64;
+        let mut gpus = self.gpus.iter().take(MAX_GPUS);
+        gpus.find(|gpu| gpu.address == *address)
+    }
+}
+
 /// One of AMD's GPUs, from /sys/bus/pci/devices and /sys/class/kfd/kfd/topology.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AmdGpu {
@@ -95,4 +134,18 @@ pub struct AmdGpu {
     /// What compilers call its kind, such as `gfx942`.
     #[serde(default)]
     pub target: Fact<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_from_before_the_cuda_driver_was_asked_are_read() {
+        let older = r#"{"nvml": {"unknown": "libnvidia-ml.so.1 is not installed"}}"#;
+        let facts: GpuFacts = serde_json::from_str(older).unwrap();
+        assert!(facts.nvml.was_asked() && !facts.cuda.was_asked());
+        let empty: CudaDriver = serde_json::from_str("{}").unwrap();
+        assert_eq!(empty, CudaDriver::default());
+    }
 }

@@ -45,7 +45,7 @@ pub use facts::{
 };
 pub use finding::{CannotTell, Direction, Evidence, Finding, Rule, Severity, Subject, Verdict};
 pub use gid::Gid;
-pub use gpu::{AmdGpu, GpuFacts, NvidiaDriver, NvidiaGpu, Nvml, NvmlGpu};
+pub use gpu::{AmdGpu, CudaDriver, CudaGpu, GpuFacts, NvidiaDriver, NvidiaGpu, Nvml, NvmlGpu};
 pub use gpudirect::{GpuDirectFacts, GpuDirectStorage, PeerClient};
 pub use host::{
     Access, FrequencyScaling, HostFacts, KernelLogKind, KernelLogLine, KernelModule, VerbsNode,

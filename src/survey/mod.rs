@@ -42,7 +42,7 @@ pub use queue_pairs::queue_pairs;
 pub use root::Root;
 pub use sample::Sampler;
 
-use crate::model::{Fact, NodeFacts, Nvml};
+use crate::model::{CudaDriver, Fact, NodeFacts, Nvml};
 use interfaces::Interfaces;
 use netlink::Kernel;
 
@@ -55,6 +55,8 @@ pub type AskLibrary<'a> = dyn Fn() -> Fact<String> + 'a;
 pub type AskDmabuf<'a> = dyn Fn(&str) -> Fact<bool> + 'a;
 /// Tells what the NVIDIA Management Library lists.
 pub type AskNvml<'a> = dyn Fn() -> Fact<Nvml> + 'a;
+/// Tells what the CUDA driver says of its GPUs.
+pub type AskCuda<'a> = dyn Fn() -> Fact<CudaDriver> + 'a;
 
 /// Answers that sysfs does not have. Each is asked on the running system only; without it the fact
 /// is unknown.
@@ -68,6 +70,8 @@ pub struct Sources<'a> {
     pub takes_dmabuf: Option<&'a AskDmabuf<'a>>,
     /// What the NVIDIA Management Library lists; asked only where there is a GPU of NVIDIA's.
     pub nvml: Option<&'a AskNvml<'a>>,
+    /// What the CUDA driver says; asked only where there is a GPU of NVIDIA's.
+    pub cuda: Option<&'a AskCuda<'a>>,
 }
 
 /// What is known of the node whose file system starts at `root`.

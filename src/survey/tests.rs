@@ -442,11 +442,13 @@ fn a_snapshot_never_asks_the_machine_it_is_read_on() {
     let library = || -> Fact<String> { panic!("libibverbs of this machine was asked") };
     let dmabuf = |_: &str| -> Fact<bool> { panic!("libibverbs of this machine was asked") };
     let nvml = || -> Fact<Nvml> { panic!("NVML of this machine was asked") };
+    let cuda = || -> Fact<CudaDriver> { panic!("CUDA of this machine was asked") };
     let sources = Sources {
         active_mtu: Some(&mtu),
         libibverbs: Some(&library),
         takes_dmabuf: Some(&dmabuf),
         nvml: Some(&nvml),
+        cuda: Some(&cuda),
     };
     let facts = survey(&tree.root(), &sources);
     assert_eq!(facts.hostname.value().unwrap(), "node017");

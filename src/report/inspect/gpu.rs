@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Page, Summary};
 use crate::judge::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
-use crate::model::{Fact, GpuFacts, NodeFacts, PciAddress, PcieTree};
+use crate::model::{CudaDriver, Fact, GpuFacts, NodeFacts, PciAddress, PcieTree};
 use crate::topology::{PathClass, path_class};
 
 /// The drivers of the GPUs; nothing without GPUs.
@@ -34,6 +34,7 @@ pub(super) fn drivers(page: &mut Page<'_>, gpu: &GpuFacts) -> io::Result<()> {
         }
         Fact::Unknown { why } => summary.unknown.push(("NVML", why.to_string())),
     }
+    cuda(&mut summary, &gpu.cuda);
     let known = summary.known.join(", ");
     page.field(
         "NVIDIA",
@@ -45,6 +46,27 @@ pub(super) fn drivers(page: &mut Page<'_>, gpu: &GpuFacts) -> io::Result<()> {
     )?;
     let mut unknown = summary.unknown.into_iter();
     unknown.try_for_each(|(what, why)| page.part(what, format!("unknown: {why}")))
+}
+
+/// What the CUDA driver serves; nothing where an older survey did not ask.
+fn cuda(summary: &mut Summary, driver: &Fact<CudaDriver>) {
+    match driver {
+        Fact::Known { value, .. } => {
+            summary.known.push(match value.gpus.len() {
+                1 => "1 GPU served by CUDA".to_owned(),
+                count => format!("{count} GPUs served by CUDA"),
+            });
+            summary.add("libcuda", &value.version, |version| {
+                format!("libcuda {version}")
+            });
+            let unread = value.unread.iter().map(|why| ("unserved", why.clone()));
+            summary.unknown.extend(unread);
+        }
+        Fact::Unknown { why } if driver.was_asked() => {
+            summary.unknown.push(("libcuda", why.to_string()));
+        }
+        Fact::Unknown { .. } => {}
+    }
 }
 
 /// What a GPU's own driver knows of it.
@@ -60,6 +82,7 @@ pub(super) fn known_to_its_driver(
             .add("use", &gpu.busy_percent, |busy| format!("{busy} % busy"))
             .add("UUID", &gpu.uuid, Clone::clone);
     }
+    known_to_cuda(&mut summary, facts, address);
     // The kernel's driver knows less, and answers without the library.
     let listed = facts.gpu.nvidia_gpus.value().map_or(&[][..], Vec::as_slice);
     if let Some(gpu) = listed.iter().find(|gpu| gpu.address == *address)
@@ -84,6 +107,27 @@ pub(super) fn known_to_its_driver(
         true => Ok(()),
         false => page.summary("GPU", summary),
     }
+}
+
+/// What the CUDA driver knows of a GPU: beside NVML only what that does not have.
+fn known_to_cuda(summary: &mut Summary, facts: &NodeFacts, address: &PciAddress) {
+    let Some(gpu) = facts.gpu.cuda.value().and_then(|cuda| cuda.gpu(address)) else {
+        return;
+    };
+    if facts.gpu.nvml.value().is_none() {
+        summary
+            .add("memory", &gpu.memory, |memory| format!("memory {memory}"))
+            .add("name", &gpu.name, Clone::clone);
+    }
+    let has = |what: &'static str| {
+        move |yes: &bool| match yes {
+            true => what.to_owned(),
+            false => format!("no {what}"),
+        }
+    };
+    summary
+        .add("GPUDirect", &gpu.gpudirect, has("GPUDirect RDMA"))
+        .add("dma-buf", &gpu.dma_buf, has("dma-buf"));
 }
 
 /// How NICs reach the memory of GPUs, a line for each way.
@@ -191,7 +235,7 @@ mod tests {
     use super::*;
     use crate::judge::Said;
     use crate::model::testing::pcie::{TwoSockets, address, flat};
-    use crate::model::{Bytes, NvidiaDriver, Nvml, NvmlGpu, PciRole, PeerClient};
+    use crate::model::{Bytes, CudaGpu, NvidiaDriver, Nvml, NvmlGpu, PciRole, PeerClient};
     use crate::report::inspect::{json as document, write_facts};
 
     fn known<T>(value: T) -> Fact<T> {
@@ -246,6 +290,32 @@ mod tests {
     #[test]
     fn each_way_has_its_row() {
         insta::assert_snapshot!(print(&node(true)));
+    }
+
+    #[test]
+    fn what_the_cuda_driver_says_is_beside_it() {
+        let mut facts = node(true);
+        let gpu = CudaGpu {
+            address: address("0000:20:00.0"),
+            name: known("NVIDIA H100 80GB HBM3".into()),
+            memory: known(Bytes(80 << 30)),
+            gpudirect: known(true),
+            dma_buf: known(false),
+        };
+        facts.gpu.cuda = known(CudaDriver {
+            version: known("12.4".into()),
+            gpus: vec![gpu],
+            unread: vec!["GPU 1: cuDeviceGet failed".into()],
+        });
+        insta::assert_snapshot!(print(&facts));
+        facts.gpu.nvml = Fact::unknown("libnvidia-ml.so.1 is not installed");
+        let printed = print(&facts);
+        let alone = "memory 80 GiB, NVIDIA H100 80GB HBM3, GPUDirect RDMA, no dma-buf";
+        assert!(printed.contains(alone), "{printed}");
+        facts.gpu.cuda = Fact::unknown("libcuda.so.1: cuInit failed");
+        let printed = print(&facts);
+        let line = "libcuda    unknown: libcuda.so.1: cuInit failed";
+        assert!(printed.contains(line), "{printed}");
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! What the drivers of GPUs know: NVIDIA's from /proc and its library, AMD's from sysfs.
+//! What the drivers of GPUs know: NVIDIA's from /proc and its libraries, AMD's from sysfs.
 
 mod amd;
 mod nvidia;
 
 use super::{Survey, not_live};
-use crate::model::{Fact, GpuFacts, Nvml, PciFunction, PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA};
+use crate::model::{
+    CudaDriver, Fact, GpuFacts, Nvml, PciFunction, PcieTree, VENDOR_AMD_GPU, VENDOR_NVIDIA,
+};
 
 /// More GPUs than sit in a node.
 const MAX_GPUS: usize = 64;
@@ -23,6 +25,7 @@ pub(super) fn facts(survey: &Survey<'_>, tree: Option<&PcieTree>) -> GpuFacts {
         facts.nvidia = nvidia::driver(survey.root);
         facts.nvidia_gpus = nvidia::gpus(survey.root);
         facts.nvml = survey.nvml();
+        facts.cuda = survey.cuda();
     }
     let amd: Vec<_> = of(VENDOR_AMD_GPU).collect();
     if !amd.is_empty() {
@@ -45,14 +48,24 @@ impl Survey<'_> {
             None => Fact::unknown("the NVIDIA Management Library was not asked for"),
         }
     }
+
+    fn cuda(&self) -> Fact<CudaDriver> {
+        match self.sources.cuda {
+            _ if !self.root.is_live() => Fact::unknown(not_live("the CUDA driver is asked here")),
+            Some(ask) => ask(),
+            None => Fact::unknown("the CUDA driver was not asked for"),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::Bytes;
+    use crate::survey::interfaces::Interfaces;
+    use crate::survey::netlink::Kernel;
     use crate::survey::tree::Tree;
-    use crate::survey::{Sources, survey};
+    use crate::survey::{Root, Sources, survey};
 
     /// A GPU right on the root bus.
     fn gpu(tree: &Tree, address: &str, vendor: &str) {
@@ -71,24 +84,59 @@ mod tests {
     fn drivers_are_asked_about_the_gpus_that_are_there() {
         let tree = Tree::new();
         tree.dir("sys/bus/pci/devices");
-        let none = survey(&tree.root(), &Sources::default()).gpu;
+        let ask = || -> Fact<CudaDriver> { panic!("a snapshot has no driver to ask") };
+        let sources = Sources {
+            cuda: Some(&ask),
+            ..Sources::default()
+        };
+        let none = survey(&tree.root(), &sources).gpu;
         assert_eq!(none, GpuFacts::default());
 
         gpu(&tree, "0000:00:05.0", "0x1002");
         let home = "sys/devices/pci0000:00/0000:00:05.0";
         tree.file(&format!("{home}/mem_info_vram_total"), "206141652992\n");
         tree.file(&format!("{home}/unique_id"), "a1b2c3d4e5f60718\n");
-        let amd = survey(&tree.root(), &Sources::default()).gpu;
+        let amd = survey(&tree.root(), &sources).gpu;
         let gpus = amd.amd.value().unwrap();
         assert_eq!(gpus[0].memory.value(), Some(&Bytes(206_141_652_992)));
         assert_eq!(gpus[0].unique_id.value().unwrap(), "a1b2c3d4e5f60718");
         assert_eq!(amd.nvidia, Fact::default());
+        assert_eq!(amd.cuda, Fact::default());
 
         gpu(&tree, "0000:00:06.0", "0x10de");
         tree.dir("sys/module/amdgpu");
-        let both = survey(&tree.root(), &Sources::default()).gpu;
+        let both = survey(&tree.root(), &sources).gpu;
         let why = both.nvidia.why_unknown().unwrap();
         assert!(why.contains("driver is not loaded"), "{why}");
         assert!(both.nvml.why_unknown().unwrap().contains("not the live"));
+        assert!(both.cuda.why_unknown().unwrap().contains("not the live"));
+    }
+
+    #[test]
+    fn the_cuda_driver_of_the_live_system_is_asked() {
+        let root = Root::live();
+        let version = Fact::known("12.4".to_owned(), "cuDriverGetVersion");
+        let driver = CudaDriver {
+            version,
+            ..CudaDriver::default()
+        };
+        let ask = || Fact::known(driver.clone(), "libcuda.so.1");
+        let asked = |sources: Sources<'_>| {
+            let survey = Survey {
+                root: &root,
+                sources: &sources,
+                interfaces: Interfaces::of(vec![]),
+                kernel: Kernel::Running,
+            };
+            survey.cuda()
+        };
+        let cuda = Some(&ask as _);
+        let answer = asked(Sources {
+            cuda,
+            ..Sources::default()
+        });
+        assert_eq!(answer.value(), Some(&driver));
+        let none = asked(Sources::default());
+        assert!(none.why_unknown().unwrap().contains("not asked for"));
     }
 }

@@ -1,9 +1,10 @@
 //! GPUs and fabric NICs in one node that cannot reach each other: every byte goes through the host.
 
 use super::Said;
+use crate::judge::gpudirect::cuda_says;
 use crate::judge::rules::{About, in_a_row, plain};
 use crate::judge::{GpuKind, GpuPair, GpuWay, NodeView, gpu_kind};
-use crate::model::{Evidence, Fact, Finding, Rule, Severity, VENDOR_AMD_GPU};
+use crate::model::{CudaGpu, Evidence, Fact, Finding, Rule, Severity, VENDOR_AMD_GPU};
 
 pub(super) const ABOUT: About = About {
     rule: Rule::GpuDirectOff,
@@ -13,7 +14,8 @@ pub(super) const ABOUT: About = About {
             output is on.",
     detected: "Peer memory: /sys/kernel/mm/memory_peers and /sys/module/nvidia_peermem or nv_peer_mem. \
                dma-buf: NVIDIA's open kernel modules (/proc/driver/nvidia/version) or amdgpu on the one \
-               side, on the other a NIC whose driver looks at the file descriptor that \
+               side, where the CUDA driver's own answers about a GPU count for more (DMA_BUF_SUPPORTED, and \
+               GPU_DIRECT_RDMA_SUPPORTED for peer memory); on the other a NIC whose driver looks at the file descriptor that \
                ibv_reg_dmabuf_mr is called with. A fault where both are missing. Boards that are not made \
                for it, and GPUs that share the host's memory, are not meant. Cannot be told where the \
                agent may not open the NIC, or libibverbs is older than rdma-core 34.",
@@ -82,8 +84,28 @@ fn evidence(node: &NodeView<'_>, without: &[&GpuPair<'_>]) -> Vec<Evidence> {
         let from = format!("{}: {}", node.name, from.unwrap_or_default());
         evidence.push(Evidence { saw, from });
     };
-    let clients = &facts.gpudirect.peer_clients;
-    add("no peer memory client of the GPUs".into(), clients.source());
+    let first = without.first();
+    let cuda = first.and_then(|pair| Some((&pair.gpu_name, cuda_says(facts, pair.gpu)?)));
+    match cuda {
+        // Such a client may well be there, and is no help.
+        Some((name, gpu)) if is_refused(gpu) => add(
+            format!("no GPUDirect RDMA of {name}"),
+            gpu.gpudirect.source(),
+        ),
+        _ => add(
+            "no peer memory client of the GPUs".into(),
+            facts.gpudirect.peer_clients.source(),
+        ),
+    }
+    if let Some((name, gpu)) = cuda
+        && let Fact::Known { value, from } = &gpu.dma_buf
+    {
+        let exports = if *value { "exports" } else { "does not export" };
+        add(
+            format!("the CUDA driver {exports} a dma-buf of {name}"),
+            Some(from),
+        );
+    }
     if let Fact::Known { value, from } = &facts.gpu.nvidia {
         let kind = if value.open { "open" } else { "proprietary" };
         add(
@@ -91,7 +113,7 @@ fn evidence(node: &NodeView<'_>, without: &[&GpuPair<'_>]) -> Vec<Evidence> {
             Some(from),
         );
     }
-    if let Some(nic) = without.first().map(|pair| pair.nic)
+    if let Some(nic) = first.map(|pair| pair.nic)
         && let Fact::Known { value, from } = &nic.dmabuf
     {
         let takes = if *value { "takes" } else { "does not take" };
@@ -100,11 +122,22 @@ fn evidence(node: &NodeView<'_>, without: &[&GpuPair<'_>]) -> Vec<Evidence> {
     evidence
 }
 
+/// Whether the CUDA driver says that the GPU has no peer memory.
+fn is_refused(gpu: &CudaGpu) -> bool {
+    gpu.gpudirect.value() == Some(&false)
+}
+
 fn remedy(node: &NodeView<'_>, without: &[&GpuPair<'_>]) -> String {
     let facts = node.facts;
     let amd = |pair: &&GpuPair<'_>| pair.gpu.vendor.value() == Some(&VENDOR_AMD_GPU);
     let no_driver = facts.gpu.nvidia.value().is_none() && facts.host.module("nvidia").is_none();
-    if without.iter().all(amd) {
+    let refused = |pair: &&GpuPair<'_>| cuda_says(facts, pair.gpu).is_some_and(is_refused);
+    if without.iter().all(refused) {
+        "No module brings peer memory to a GPU whose driver says that it has none: it may be a virtual GPU, or a \
+         board that is not made for it. Use whole GPUs that have it, or dma-buf, with NVIDIA's open kernel modules on \
+         Linux 5.12 or newer and a CUDA driver from 11.7."
+            .to_owned()
+    } else if without.iter().all(amd) {
         "Use the amdgpu driver of ROCm with an ib_core that has peer memory, or a kernel and NIC driver that know \
          dma-buf (CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY)."
             .to_owned()
@@ -121,7 +154,9 @@ mod tests {
     use crate::judge::rules::node::testing::{all, only, without_gpudirect};
     use crate::judge::{inspect, judge};
     use crate::model::testing::facts;
-    use crate::model::{Event, NodeFacts, NodeName, NvidiaDriver, SoftwareRdma};
+    use crate::model::{
+        CudaDriver, Event, NodeFacts, NodeName, NvidiaDriver, PciFunction, SoftwareRdma,
+    };
 
     fn off(facts: &NodeFacts) -> Option<Finding> {
         only(facts, Rule::GpuDirectOff)
@@ -139,6 +174,42 @@ mod tests {
         );
         assert_eq!(finding.evidence.len(), 3);
         assert!(finding.remedy.starts_with("Load nvidia-peermem"));
+    }
+
+    #[test]
+    fn what_the_cuda_driver_refuses_no_module_brings() {
+        let mut facts = without_gpudirect();
+        let says = |answer| Fact::known(answer, "cuDeviceGetAttribute");
+        let of = |gpu: &PciFunction| CudaGpu {
+            address: gpu.address.clone(),
+            name: Fact::default(),
+            memory: Fact::default(),
+            gpudirect: says(false),
+            dma_buf: says(false),
+        };
+        let driver = CudaDriver {
+            gpus: facts.pcie.value().unwrap().gpus().map(of).collect(),
+            ..CudaDriver::default()
+        };
+        facts.gpu.cuda = Fact::known(driver, "libcuda.so.1");
+        let finding = off(&facts).unwrap();
+        let why =
+            "as the CUDA driver says that the GPU does not support GPUDirect RDMA, and NVIDIA's";
+        assert!(finding.says.contains(why), "{}", finding.says);
+        let saw: Vec<_> = finding.evidence.iter().map(|e| e.saw.as_str()).collect();
+        assert_eq!(
+            saw[..2],
+            [
+                "no GPUDirect RDMA of GPU0",
+                "the CUDA driver does not export a dma-buf of GPU0"
+            ]
+        );
+        assert_eq!(finding.evidence[0].from, "node017: cuDeviceGetAttribute");
+        assert!(
+            finding.remedy.starts_with("No module brings"),
+            "{}",
+            finding.remedy
+        );
     }
 
     #[test]
