@@ -75,9 +75,9 @@ theirs() { # STEP
             wait $! || true
             ;;
         write-poll) pair ib_write_bw "${bandwidth_options[@]}" | rate ;;
-        # These wait for events, as linerate does.
-        read) pair ib_read_bw -e "${bandwidth_options[@]}" | rate ;;
-        send) pair ib_send_bw -e "${bandwidth_options[@]}" | rate ;;
+        # linerate waits for events here; these cannot for a given time, and poll.
+        read) pair ib_read_bw "${bandwidth_options[@]}" | rate ;;
+        send) pair ib_send_bw "${bandwidth_options[@]}" | rate ;;
         latency-write) pair ib_write_lat "${latency_options[@]}" | typical ;;
         latency-send) pair ib_send_lat "${latency_options[@]}" | typical ;;
         *) echo "no tool is known for $1" >&2 && exit 2 ;;
