@@ -26,7 +26,9 @@ pub fn tcp_is_measured_beside_rdma(bench: &mut Bench) {
             assert_eq!(step["verified"]["value"]["bytes_wrong"], 0, "{step:#}");
             for end in ["initiator", "target"] {
                 let end = &step[end];
-                assert!(end["beside_us"].is_number(), "{end:#}");
+                // An emulated node may count fewer ticks than its threads took: then that is said.
+                let known = end["beside_us"].is_number();
+                assert_ne!(known, end["beside_unknown"].is_string(), "{end:#}");
                 assert!(end["ns_per_kib"].as_f64() > Some(0.0), "{end:#}");
                 assert!(end["idle_cores"].is_number(), "{end:#}");
             }

@@ -145,7 +145,7 @@ fn beside(cpu: &CpuUse, idle_cores: &Fact<f64>, elapsed_us: Option<f64>) -> Fact
     let (host, threads) = (total(host), cpu.user_us as f64 + cpu.system_us as f64);
     if host + NOISE_US < threads {
         return Fact::unknown(
-            "the host's counters say less than its threads took: they were reset",
+            "the host's counters say less than its threads took: ticks were missed, or they were reset",
         );
     }
     if host > MAX_CORES * elapsed_us + NOISE_US {
