@@ -40,6 +40,40 @@ fn a_demo_fills_leads_to_the_cause_and_gives_the_terminal_back() {
     terminal.assert_given_back();
 }
 
+/// 8192 NICs: keys are heard while it is measured and judged, and what is worst comes first.
+#[test]
+fn a_thousand_nodes_of_eight_rails_fill_while_keys_are_heard() {
+    const RUN: Duration = Duration::from_secs(300);
+    let arguments = ["demo", "--tui", "--fast", "--nodes", "1024", "--rails", "8"];
+    let mut terminal = Terminal::start_as(Path::new("."), &arguments, (160, 50), &[]);
+    terminal.shows("SIMULATED");
+    terminal.press("?");
+    terminal.shows("In the grid");
+    terminal.press("?");
+    terminal.within(RUN, "end of the run", |terminal| {
+        let text = terminal.text();
+        text.contains("SIMULATED over") && text.contains(" faults")
+    });
+    let text = terminal.text();
+    let worst = text.lines().nth(3).unwrap_or_default();
+    assert!(!worst.starts_with(['✓', '?', '·']), "{text}");
+    terminal.press("5");
+    terminal.shows("half-bandwidth");
+    terminal.press("1G");
+    terminal.until("the last of the nodes", |terminal| {
+        let last = terminal
+            .text()
+            .lines()
+            .rev()
+            .find(|line| line.contains("node"))
+            .map(str::to_owned);
+        last.is_some_and(|line| line.starts_with('✓'))
+    });
+    terminal.press("q");
+    assert_eq!(terminal.exit_code(), 1);
+    terminal.assert_given_back();
+}
+
 #[test]
 fn leaving_early_asks_and_says_that_it_is_a_part() {
     let mut terminal = Terminal::start(&["demo", "--tui"]);
