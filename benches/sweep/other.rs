@@ -30,7 +30,7 @@ const KINDS: [FaultKind; 7] = [
 const WRITTEN: [(&str, &str); 6] = [
     (
         "LeafUplink",
-        "[[leaf_uplink]]\nleaf = 0\nrail = 1\ndirection = \"up\"\nratio = 0.5",
+        "[[leaf_uplink]]\nleaf = 1\nrail = 1\ndirection = \"up\"\nratio = 0.5",
     ),
     ("SlowRail", "[[slow_rail]]\nrail = 1\nratio = 0.5"),
     ("SlowLine", "[[slow_line]]\nnode = \"NODE\"\nline = \"EDR\""),
