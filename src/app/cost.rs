@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::failure::Failure;
 use super::reports::{Reports, kept};
-use super::resume::{self, Begun};
 use super::{config, demo, report, sweep};
 use crate::cli::CostArgs;
 use crate::config::Cluster;
@@ -26,7 +25,8 @@ pub(super) fn run(arguments: &CostArgs) -> Result<u8, Failure> {
         .without(&arguments.pick.exclude)
         .map_err(|error| Failure::usage(format!("--exclude: {error}")))?;
     if let Some(path) = &arguments.resume {
-        return go_on(arguments, path, &cluster);
+        let settings = |seed| settings(arguments, &cluster, seed);
+        return report::go_on(path, &cluster, &arguments.reports, "cost", &settings);
     }
     let seed = arguments.seed.unwrap_or_else(rand::random);
     let settings = settings(arguments, &cluster, seed)?;
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &CostArgs) -> Result<u8, Failure> {
     let mut record = report::new_record(arguments.record.as_deref())?;
     let ledger = report::conduct(&cluster, settings, Ledger::default(), &mut record)?;
     let code = reports.write(&ledger, &kept(record.path()))?;
-    say_where(&ledger, record.path());
+    report::say_where(&ledger, record.path(), "cost");
     Ok(code)
 }
 
@@ -53,31 +53,6 @@ fn only_cost(settings: &mut RunSettings, arguments: &CostArgs, cost: CostSetting
         only: arguments.steps(),
         ..cost
     });
-}
-
-/// The same for a run that was begun earlier; one that is complete is only reported.
-fn go_on(arguments: &CostArgs, path: &Path, cluster: &Cluster) -> Result<u8, Failure> {
-    let reports = Reports::open(&arguments.reports, Some(path))?;
-    let Begun {
-        so_far,
-        settings,
-        record,
-    } = resume::open(path, &|seed| settings(arguments, cluster, seed))?;
-    let Some(mut record) = record else {
-        eprintln!(
-            "{}: the run is complete, so nothing is measured",
-            path.display()
-        );
-        return reports.write(&so_far, &kept(path));
-    };
-    let ledger = report::conduct(cluster, settings, so_far, &mut record)?;
-    let code = reports.write(&ledger, &kept(path))?;
-    say_where(&ledger, path);
-    Ok(code)
-}
-
-fn say_where(ledger: &Ledger, record: &Path) {
-    report::say_where(ledger, record, "cost");
 }
 
 fn simulate(arguments: &CostArgs, scenario: &Path) -> Result<u8, Failure> {

@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::reports::{Reports, kept};
 use super::resume::{self, Begun};
 use super::{carriers, config, start, sweep};
-use crate::cli::ReportArgs;
+use crate::cli::{ReportArgs, ReportsArgs};
 use crate::cluster::{CarrierFleet, Conductor, Limits};
 use crate::config::Cluster;
 use crate::ledger::Ledger;
@@ -19,7 +19,8 @@ use crate::record::{RecordError, Writer, default_path};
 pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
     let cluster = cluster(arguments)?;
     if let Some(path) = &arguments.resume {
-        return go_on(arguments, path, &cluster);
+        let settings = |seed| settings(arguments, &cluster, seed);
+        return go_on(path, &cluster, &arguments.reports, "report", &settings);
     }
     let seed = arguments.seed.unwrap_or_else(rand::random);
     let settings = settings(arguments, &cluster, seed)?;
@@ -61,14 +62,21 @@ pub(super) fn settings(
     Ok(settings)
 }
 
-/// The same for a run that was begun earlier; one that is complete is only reported.
-fn go_on(arguments: &ReportArgs, path: &Path, cluster: &Cluster) -> Result<u8, Failure> {
-    let reports = Reports::open(&arguments.reports, Some(path))?;
+/// The same for a run that was begun earlier, by the name of its command; one that is complete is only
+/// reported. `settings` are those that are asked for now, by the seed of the run.
+pub(super) fn go_on(
+    path: &Path,
+    cluster: &Cluster,
+    reports: &ReportsArgs,
+    command: &str,
+    settings: &dyn Fn(u64) -> Result<RunSettings, Failure>,
+) -> Result<u8, Failure> {
+    let reports = Reports::open(reports, Some(path))?;
     let Begun {
         so_far,
         settings,
         record,
-    } = resume::open(path, &|seed| settings(arguments, cluster, seed))?;
+    } = resume::open(path, settings)?;
     let Some(mut record) = record else {
         eprintln!(
             "{}: the run is complete, so nothing is measured",
@@ -78,7 +86,7 @@ fn go_on(arguments: &ReportArgs, path: &Path, cluster: &Cluster) -> Result<u8, F
     };
     let ledger = conduct(cluster, settings, so_far, &mut record)?;
     let code = reports.write(&ledger, &kept(path))?;
-    say_where(&ledger, path, "report");
+    say_where(&ledger, path, command);
     Ok(code)
 }
 

@@ -36,17 +36,7 @@ impl Running {
         json: PathBuf,
         record: PathBuf,
     ) -> Running {
-        let mut command = Command::new(LINERATE);
-        command
-            .arg("report")
-            .arg("--config")
-            .arg(config)
-            .args(["--format", "text", "--format"])
-            .arg(format!("json={}", json.display()))
-            .arg("--record")
-            .arg(&record)
-            .args(nodes);
-        Running::spawn(case, &mut command, json, record)
+        Running::new(case, "report", config, nodes, json, record)
     }
 
     /// Measures what moving data costs.
@@ -57,9 +47,20 @@ impl Running {
         json: PathBuf,
         record: PathBuf,
     ) -> Running {
+        Running::new(case, "cost", config, more, json, record)
+    }
+
+    fn new(
+        case: &'static str,
+        word: &str,
+        config: &Path,
+        more: &[&str],
+        json: PathBuf,
+        record: PathBuf,
+    ) -> Running {
         let mut command = Command::new(LINERATE);
         command
-            .arg("cost")
+            .arg(word)
             .arg("--config")
             .arg(config)
             .args(["--format", "text", "--format"])
