@@ -1,6 +1,7 @@
 //! The vocabulary: ids, units, facts, probes, expectations, findings, events.
 //! Knows no clock, file, thread or colour, and imports no other room.
 
+mod acceptance;
 mod command;
 mod cost;
 mod counters;
@@ -32,6 +33,7 @@ pub mod testing;
 mod text;
 mod units;
 
+pub use acceptance::{Acceptance, AcceptanceVerdict, CheckOutcome, CheckResult, Weight};
 pub use command::Command;
 pub use cost::{CostSettings, CostStep, CostSteps, NoSuchStep};
 pub use counters::{Counter, CounterStep, Counters, Grown, UnreadCounters, saturates_at};
