@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::dashboard::{self, Wanted, Wires};
 use super::failure::Failure;
 use super::output::Output;
-use super::reports::{Reports, exit_code, kept};
+use super::reports::{Reports, exit_code, is_only_cost, kept};
 use super::resume::{self, Begun};
 use super::{carriers, config, report, start, sweep};
 use crate::cli::{Color, DashboardArgs, DemoArgs, ReplayArgs};
@@ -16,7 +16,7 @@ use crate::judge::judge;
 use crate::ledger::Ledger;
 use crate::model::{Command, Event, Record, RunSettings};
 use crate::record::{RecordError, Writer, read};
-use crate::report::headline;
+use crate::report::{cost_headline, headline};
 use crate::simulated::SimulatedFleet;
 
 /// The longest pause of a recorded run that is waited for.
@@ -263,8 +263,11 @@ fn leave(
     let judgement = judge(ledger);
     let mut output = Output::standard();
     let style = output.style(color);
-    headline(ledger, &judgement, style, output.writer())
-        .and_then(|()| match record {
+    let said = match is_only_cost(ledger) {
+        true => cost_headline(ledger, style, output.writer()),
+        false => headline(ledger, &judgement, style, output.writer()),
+    };
+    said.and_then(|()| match record {
             Some(record) => writeln!(output.writer(), "{}", kept(record)),
             None => Ok(()),
         })

@@ -25,6 +25,10 @@ pub struct CostSettings {
     pub only: Vec<CostStep>,
 }
 
+/// How the reason begins why an end has no memory in huge pages: hosts may do without, so that it is no
+/// failure unless it was asked for by name.
+pub const NO_HUGE_PAGES: &str = "too few huge pages are reserved";
+
 /// Each step once: its doc comment, its variant and the name by which it is asked for.
 macro_rules! steps {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {

@@ -10,7 +10,7 @@ mod rates;
 mod text;
 pub mod watch;
 
-pub use cost::{cost_json, cost_text};
+pub use cost::{cost_headline, cost_json, cost_text};
 pub use explain::{explain, rules};
 pub use json::{REPORT_SCHEMA, json};
 pub use text::{Style, headline, text};

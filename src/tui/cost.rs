@@ -65,6 +65,8 @@ pub struct Weighed {
     pub fills: Option<f64>,
     /// Whether what the kernel spent beside the threads is known and counted.
     pub is_whole: bool,
+    /// Whether less was spent than that: it is hidden in ticks of 10 ms.
+    pub is_hidden: bool,
 }
 
 /// TCP beside RDMA at one NIC; of each what sending took, then what receiving took.
@@ -98,12 +100,16 @@ pub fn weighed(probe: &Probe, ledger: &Ledger) -> Option<(CostStep, [Option<Weig
     let cost = StepCost::of(step, probe, spec)?;
     let line = expected(ledger, probe).value().copied();
     let end = |at: usize| {
-        let end = cost.ends[at].as_ref()?;
+        let end = cost.ends[at].as_ref().filter(|end| !end.is_unknown())?;
+        let is_hidden = end.is_hidden();
+        let most = end.at_most();
+        let end = if is_hidden { &most } else { end };
         Some(Weighed {
             rate: cost.rate,
             per_100: end.cores_for(Gbps(100.0))?,
             fills: line.and_then(|line| end.cores_for(line)),
             is_whole: end.is_whole(),
+            is_hidden,
         })
     };
     Some((step, [end(0), end(1)]))

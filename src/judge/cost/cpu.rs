@@ -77,6 +77,27 @@ impl EndCost {
         self.is_whole() && self.noise_us > 0.1 * self.spent_us()
     }
 
+    /// Whether no more was spent than ticks may miss: next to nothing, or hidden in them. Then its
+    /// numbers are those of [`Self::at_most`], and it took less.
+    pub fn is_hidden(&self) -> bool {
+        self.is_whole() && self.spent_us() < self.noise_us
+    }
+
+    /// The same end, had it spent all that ticks may have missed as well.
+    pub fn at_most(&self) -> Self {
+        let missed = |beside: f64| beside + self.noise_us;
+        Self {
+            beside_us: self.beside_us.clone().map(missed),
+            ..self.clone()
+        }
+    }
+
+    /// Whether nothing is known of it: its threads slept, and what the kernel spent beside them is
+    /// unknown.
+    pub fn is_unknown(&self) -> bool {
+        !self.is_whole() && self.spent_us() < LEAST_US
+    }
+
     /// Whether the host carried other load.
     pub fn is_busy(&self) -> bool {
         self.idle_cores.value().is_some_and(|cores| *cores > BUSY)
@@ -232,6 +253,33 @@ mod tests {
         assert!(!EndCost::of(&no_time, 1, None).unwrap().is_whole());
         assert!(EndCost::of(&no_time, 1, Some(1e6)).unwrap().is_whole());
         assert_eq!(EndCost::of(&cpu(), 0, None), None);
+    }
+
+    #[test]
+    fn what_ticks_may_miss_is_no_zero() {
+        // The threads took 20 ms, and the host not a tick more than it does idle.
+        let still = CpuUse {
+            user_us: 20_000,
+            system_us: 0,
+            host: Fact::known(host(120_000, 0), "/proc/stat"),
+            ..cpu()
+        };
+        let cost = EndCost::of(&still, 1_250_000_000, None).unwrap();
+        assert!(cost.is_hidden() && cost.is_noisy() && !cost.is_unknown());
+        let most = cost.at_most();
+        // 20 ms and four ticks at each end, as of the look at the idle host.
+        assert_eq!(most.spent_us(), 140_000.0);
+        assert!((most.cores_for(Gbps(100.0)).unwrap() - 1.4).abs() < 1e-9);
+        assert!(!EndCost::of(&cpu(), 1, None).unwrap().is_hidden());
+        // Of a thread that slept on a host that says nothing there is no number at all.
+        let silent = CpuUse {
+            user_us: 0,
+            system_us: 0,
+            host: Fact::unknown("not read"),
+            ..cpu()
+        };
+        let cost = EndCost::of(&silent, 1, None).unwrap();
+        assert!(cost.is_unknown() && !cost.is_hidden());
     }
 
     #[test]

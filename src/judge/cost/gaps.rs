@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{cost_probes, cost_step};
 use crate::ledger::{Ledger, NodeState, Probe};
-use crate::model::{NicId, Outcome, Pair, ProbeSpec, Rail};
+use crate::model::{CostStep, NO_HUGE_PAGES, NicId, Outcome, Pair, ProbeSpec, ProbeStage, Rail};
 
 /// What was not measured, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,34 +15,90 @@ pub struct CostGap {
     pub of: &'static str,
     /// Why.
     pub why: String,
+    /// Whether a finding tells it as well: `node-lost`.
+    pub is_finding: bool,
 }
 
-/// Everything that was not measured, each reason once.
-pub(super) fn of(ledger: &Ledger) -> Vec<CostGap> {
-    let mut gaps: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
-    let mut add = |of, why: String| *gaps.entry((of, why)).or_default() += 1;
+/// What was not measured, each reason once.
+#[derive(Debug, Default)]
+pub(super) struct Gaps {
+    /// What keeps a run from being complete.
+    pub missing: Vec<CostGap>,
+    /// What hosts may do without, and nobody asked for by name.
+    pub unavailable: Vec<CostGap>,
+}
+
+/// Everything that was not measured.
+pub(super) fn of(ledger: &Ledger) -> Gaps {
+    let (mut missing, mut unavailable) = (Counted::new(), Counted::new());
+    let mut add = |of, why: String, is_finding| {
+        *missing.entry((of, why, is_finding)).or_default() += 1;
+    };
     for (name, node) in ledger.nodes() {
         match &node.state {
             NodeState::Connected { .. } => {}
-            NodeState::Lost { why } => add("node", format!("{name} was lost: {why}")),
+            NodeState::Lost { why } => {
+                add("node", format!("{name} was lost: {why}"), true);
+            }
             _ => add(
                 "node",
                 format!("{name} was not reached before the run ended"),
+                false,
             ),
         }
     }
     for (probe, why) in failures(ledger) {
-        let spec = probe.planned.spec.as_ref();
-        let step = ledger.settings().zip(spec);
-        let step = step.and_then(|(settings, spec)| cost_step(settings, spec));
-        let step = step.map_or(String::new(), |step| format!("{step}: "));
-        add("probe", format!("{step}{why}"));
+        let step = step_of(ledger, probe);
+        let named = step.map_or(String::new(), |step| format!("{step}: "));
+        let why = format!("{named}{why}");
+        match step.is_some_and(|step| is_unavailable(ledger, step, probe)) {
+            true => *unavailable.entry(("probe", why, false)).or_default() += 1,
+            false => add("probe", why, false),
+        }
     }
     for why in unmet(ledger) {
-        add("NIC direction", why);
+        add("NIC direction", why, false);
     }
-    let gap = |((of, why), count)| CostGap { count, of, why };
-    gaps.into_iter().map(gap).collect()
+    Gaps {
+        missing: listed(missing),
+        unavailable: listed(unavailable),
+    }
+}
+
+/// How often there was what was not measured, by what it is, why, and whether a finding tells it.
+type Counted = BTreeMap<(&'static str, String, bool), usize>;
+
+fn listed(counted: Counted) -> Vec<CostGap> {
+    let gap = |((of, why, is_finding), count)| CostGap {
+        count,
+        of,
+        why,
+        is_finding,
+    };
+    counted.into_iter().map(gap).collect()
+}
+
+fn step_of(ledger: &Ledger, probe: &Probe) -> Option<CostStep> {
+    cost_step(ledger.settings()?, probe.planned.spec.as_ref()?)
+}
+
+/// Whether a probe failed for want of something that hosts may do without, and its step was not asked
+/// for by name.
+fn is_unavailable(ledger: &Ledger, step: CostStep, probe: &Probe) -> bool {
+    let cost = ledger
+        .settings()
+        .and_then(|settings| settings.cost.as_ref());
+    if cost.is_some_and(|cost| cost.only.contains(&step)) {
+        return false;
+    }
+    match &probe.outcome {
+        Some(Outcome::Failed { stage, why, .. }) => {
+            step == CostStep::WriteHuge
+                && *stage == ProbeStage::Prepare
+                && why.contains(NO_HUGE_PAGES)
+        }
+        _ => false,
+    }
 }
 
 type Key<'a> = (&'a Pair, &'a Option<ProbeSpec>);

@@ -33,6 +33,9 @@ pub struct CostReport<'a> {
     pub pairs: Vec<PairCost<'a>>,
     /// What was not measured.
     pub gaps: Vec<CostGap>,
+    /// What was not measured because hosts lack something that they may do without, and that nobody
+    /// asked for by name: the run is complete without it.
+    pub unavailable: Vec<CostGap>,
     /// Probes that were measured.
     pub measured: usize,
     /// Whether the run came to its end.
@@ -175,9 +178,11 @@ impl<'a> CostReport<'a> {
     pub fn of(ledger: &'a Ledger) -> Option<Self> {
         let pairs = pair_costs(ledger)?;
         let measured = cost_probes(ledger).filter(|probe| probe.measurement().is_some());
+        let gaps = gaps::of(ledger);
         Some(Self {
             pairs,
-            gaps: gaps::of(ledger),
+            gaps: gaps.missing,
+            unavailable: gaps.unavailable,
             measured: measured.count(),
             is_over: ledger.end() == Some(RunEnd::Complete),
         })

@@ -13,6 +13,13 @@ use crate::ledger::Ledger;
 use crate::model::{Fact, Gbps, Outcome};
 use crate::report::json::{REPORT_SCHEMA, finding};
 
+/// Why an end has bounds in the place of numbers.
+const HIDDEN: &str = "less was spent than ticks of 10 ms may miss";
+
+/// Why it has neither.
+const UNKNOWN: &str =
+    "its threads slept, and what the kernel spent beside them is not known";
+
 /// Writes the report of a run that measured nothing but the cost as one JSON document.
 ///
 /// # Errors
@@ -44,6 +51,7 @@ pub(in crate::report) fn value(report: &CostReport<'_>) -> Value {
         "complete": report.is_complete(),
         "probes": report.measured,
         "gaps": report.gaps.iter().map(gap).collect::<Vec<_>>(),
+        "unavailable": report.unavailable.iter().map(gap).collect::<Vec<_>>(),
         "pairs": report.pairs.iter().map(pair).collect::<Vec<_>>(),
     })
 }
@@ -113,6 +121,9 @@ fn step(cost: &StepCost<'_>, line: Option<Gbps>) -> Value {
 
 fn end(cpu: &EndCost, line: Option<Gbps>) -> Value {
     let fact = |fact: &Fact<f64>| fact.value().copied();
+    let hidden = cpu.is_hidden().then(|| cpu.at_most());
+    // What ticks hide is no number, but a bound.
+    let told = hidden.is_none() && !cpu.is_unknown();
     json!({
         "user_us": cpu.user_us,
         "system_us": cpu.system_us,
@@ -121,10 +132,21 @@ fn end(cpu: &EndCost, line: Option<Gbps>) -> Value {
         "noise_us": cpu.noise_us,
         "idle_cores": fact(&cpu.idle_cores),
         "busy_before": cpu.is_busy(),
-        "ns_per_kib": cpu.ns_per_kib(),
-        "gbps_per_core": cpu.per_core(),
-        "cores_per_100_gbps": cpu.cores_for(Gbps(100.0)),
-        "cores_for_line": line.and_then(|line| cpu.cores_for(line)),
+        "ns_per_kib": told.then(|| cpu.ns_per_kib()),
+        "gbps_per_core": cpu.per_core().filter(|_| told),
+        "cores_per_100_gbps": cpu.cores_for(Gbps(100.0)).filter(|_| told),
+        "cores_for_line": line.and_then(|line| cpu.cores_for(line)).filter(|_| told),
+        "why_null": match told {
+            true => None,
+            false if hidden.is_some() => Some(HIDDEN),
+            false => Some(UNKNOWN),
+        },
+        "bounds": hidden.map(|most| json!({
+            "ns_per_kib_below": most.ns_per_kib(),
+            "gbps_per_core_above": most.per_core(),
+            "cores_per_100_gbps_below": most.cores_for(Gbps(100.0)),
+            "cores_for_line_below": line.and_then(|line| most.cores_for(line)),
+        })),
     })
 }
 
@@ -138,6 +160,7 @@ fn saving(saving: Option<Saving>) -> Value {
         "ns_per_kib": saving.ns_per_kib,
         "both_ends": saving.both_ends,
         "share": saving.share(),
+        "at_least": saving.at_least,
     })
 }
 
