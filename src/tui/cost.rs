@@ -89,6 +89,24 @@ impl Compared {
     }
 }
 
+/// What sending by TCP and by RDMA takes at the median NIC of a node.
+pub fn of_node<'a>(cells: impl Iterator<Item = &'a Compared>) -> [Option<Weighed>; 2] {
+    let cells: Vec<&Compared> = cells.collect();
+    let median = |of: &dyn Fn(&Compared) -> Option<Weighed>| {
+        let mut all: Vec<Weighed> = cells.iter().filter_map(|cell| of(cell)).collect();
+        all.sort_by(|a, b| a.per_100.total_cmp(&b.per_100));
+        all.get(all.len() / 2).copied()
+    };
+    [median(&|cell| cell.tcp[0]), median(&|cell| cell.write[0])]
+}
+
+impl Weighed {
+    /// What one core sends, in Gb/s; more where it is hidden. `None` where next to nothing was spent.
+    pub fn per_core(&self) -> Option<Gbps> {
+        (self.per_100 > LEAST).then(|| Gbps(100.0 / self.per_100))
+    }
+}
+
 /// What a probe of the cost says of its two ends; nothing of any other.
 pub fn weighed(probe: &Probe, ledger: &Ledger) -> Option<(CostStep, [Option<Weighed>; 2])> {
     let planned = &probe.planned;

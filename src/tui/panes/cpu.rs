@@ -90,7 +90,7 @@ pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buff
 }
 
 /// Whether the run measures what moving data costs.
-fn compares(run: &Run) -> bool {
+pub(super) fn compares(run: &Run) -> bool {
     let settings = run.ledger().settings();
     settings.is_some_and(|settings| settings.cost.is_some())
 }
@@ -142,7 +142,8 @@ fn nic(
     Line::from(spans)
 }
 
-fn is_software(run: &Run, nic: &NicId) -> bool {
+/// Whether a NIC is played by the kernel.
+pub(super) fn is_software(run: &Run, nic: &NicId) -> bool {
     let device = run.ledger().device(nic);
     device.is_some_and(|device| device.software.is_some())
 }
