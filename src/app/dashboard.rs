@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::reports::is_only_cost;
 use super::failure::Failure;
 use super::output::Output;
+use super::reports::is_only_cost;
 use crate::cli::{Color, FaceArgs, ThemeArg};
 use crate::judge::Judgement;
 use crate::ledger::Ledger;

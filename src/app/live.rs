@@ -268,10 +268,10 @@ fn leave(
         false => headline(ledger, &judgement, style, output.writer()),
     };
     said.and_then(|()| match record {
-            Some(record) => writeln!(output.writer(), "{}", kept(record)),
-            None => Ok(()),
-        })
-        .map_err(|error| Failure::work(format!("cannot write to standard output: {error}")))?;
+        Some(record) => writeln!(output.writer(), "{}", kept(record)),
+        None => Ok(()),
+    })
+    .map_err(|error| Failure::work(format!("cannot write to standard output: {error}")))?;
     output.finish()?;
     match reports {
         Some(reports) => {

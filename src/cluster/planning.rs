@@ -266,6 +266,12 @@ impl<'a> Usable<'a> {
         }
     }
 
+    /// Whether a NIC can be probed, as far as that is its own affair.
+    pub(super) fn is_free(&self, nic: &NicId) -> bool {
+        let known = self.ports.get(nic);
+        known.is_some_and(|(port, why)| why.is_none() && carries_traffic(port).is_ok())
+    }
+
     /// Why a pair cannot be probed, or would disturb somebody's work.
     pub(super) fn in_the_way(&self, pair: &Pair) -> Option<String> {
         let ends = [&pair.from, &pair.to].map(|nic| self.ports.get(nic));

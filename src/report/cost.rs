@@ -1,5 +1,6 @@
 //! What moving data costs, for a person: of few pairs of NICs each, of many the median and the worst.
 
+mod incast;
 mod json;
 mod table;
 
@@ -17,6 +18,10 @@ use table::{Row, header, line};
 
 /// Pairs that are shown one by one; of more the median and the worst.
 const IN_FULL: usize = 4;
+
+/// Which pairs are measured.
+const EACH_ONCE: &str =
+    "Each NIC sends to one neighbour on its rail and receives from one, not with every other.";
 
 /// The worst that are shown where there are more.
 const WORST: usize = 2;
@@ -90,12 +95,18 @@ fn headline(
         false => ("1;33", "COST NOT MEASURED EVERYWHERE"),
     };
     let pairs = match report.pairs.len() {
-        1 => "1 pair of NICs".to_owned(),
-        many => format!("{many} pairs of NICs"),
+        0 if !report.incasts.is_empty() => String::new(),
+        1 => "1 pair of NICs, ".to_owned(),
+        many => format!("{many} pairs of NICs, "),
+    };
+    let bursts = match report.incasts.len() {
+        0 => String::new(),
+        1 => "1 burst of many to one, ".to_owned(),
+        many => format!("{many} bursts of many to one, "),
     };
     writeln!(
         out,
-        "{}: {pairs}, {} probes, {} rounds.",
+        "{}: {pairs}{bursts}{} probes, {} rounds.",
         style.paint(code, word),
         report.measured,
         ledger.rounds()
@@ -115,6 +126,9 @@ fn headline(
 
 fn shown(report: &CostReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let all: Vec<&PairCost<'_>> = report.pairs.iter().collect();
+    if !all.is_empty() {
+        writeln!(out, "{EACH_ONCE}")?;
+    }
     match all.len() {
         0 => {}
         few if few <= IN_FULL => {
@@ -127,6 +141,7 @@ fn shown(report: &CostReport<'_>, style: Style, out: &mut dyn Write) -> io::Resu
     if !all_is_known(report) {
         legend(style, out)?;
     }
+    incast::incasts(&report.incasts, style, out)?;
     // What a finding tells is told there.
     let missing: Vec<&CostGap> = report.gaps.iter().filter(|gap| !gap.is_finding).collect();
     gaps("Cost not measured:", &missing, style, out)?;
@@ -188,6 +203,7 @@ fn one(pair: &PairCost<'_>, style: Style, out: &mut dyn Write) -> io::Result<()>
     }
     by_size(pair, out)?;
     latency(pair, out)?;
+    ways(pair, style, out)?;
     for says in pair.says() {
         paragraph(out, style, "  ", "  ", &says)?;
     }
@@ -198,7 +214,7 @@ fn one(pair: &PairCost<'_>, style: Style, out: &mut dyn Write) -> io::Result<()>
         style,
         "  ",
         "  ",
-        &pair.congestion.in_words(pair.layer),
+        &pair.congestion.in_words(pair.layer, pair.is_software),
     )
 }
 
@@ -232,6 +248,31 @@ fn by_size(pair: &PairCost<'_>, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Which way that goes which is measured one way only, and what is read.
+fn ways(pair: &PairCost<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let (from, to) = (&pair.pair.from.node, &pair.pair.to.node);
+    let mut text = Vec::new();
+    if !pair.latency.is_empty() {
+        text.push(format!(
+            "Latency is half of a round trip that {from} begins with {to}."
+        ));
+    }
+    if !pair.latency.is_empty() || pair.sizes.iter().any(|at| at.saving().is_some()) {
+        text.push(format!(
+            "Latency and message sizes are measured from {from} to {to} only."
+        ));
+    }
+    if pair.step(CostStep::Read).is_some() {
+        text.push(format!(
+            "What `read` moves flows to {from}, which asks for it."
+        ));
+    }
+    match text.is_empty() {
+        true => Ok(()),
+        false => paragraph(out, style, "  ", "  ", &visible(&text.join(" "))),
+    }
+}
+
 /// Half of the way to and fro, in microseconds.
 fn latency(pair: &PairCost<'_>, out: &mut dyn Write) -> io::Result<()> {
     if pair.latency.is_empty() {
@@ -240,7 +281,7 @@ fn latency(pair: &PairCost<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
         "  {:>9}  {:13}  {:>9}  {:>9}  {:>9}  {:>9}",
-        "message", "half way, µs", "min", "median", "99 %", "99.9 %"
+        "message", "half trip, µs", "min", "median", "99 %", "99.9 %"
     )?;
     for latency in &pair.latency {
         let told = &latency.told;
@@ -434,20 +475,35 @@ mod tests {
     fn what_ticks_hide_is_a_bound_everywhere() {
         let ledger = run(2, &MAIN, &|_, _| {});
         let said = text(&ledger);
-        let row = said.lines().find(|line| line.contains("  write-poll")).unwrap();
+        let row = said
+            .lines()
+            .find(|line| line.contains("  write-poll"))
+            .unwrap();
         assert!(!row.contains("~0") && row.contains("<1.68"), "{row}");
-        assert!(said.contains("less than 0.1 cores at the receiver"), "{said}");
+        assert!(
+            said.contains("less than 0.1 cores at the receiver"),
+            "{said}"
+        );
         let mut out = Vec::new();
         cost_json(&ledger, &judge(&ledger), &mut out).unwrap();
         let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
         let steps = json["cost"]["pairs"][0]["steps"].as_array().unwrap();
-        let polled = steps.iter().find(|step| step["step"] == "write-poll").unwrap();
+        let polled = steps
+            .iter()
+            .find(|step| step["step"] == "write-poll")
+            .unwrap();
         let target = &polled["target"];
         assert!(target["ns_per_kib"].is_null() && target["cores_for_line"].is_null());
-        assert!(target["bounds"]["ns_per_kib_below"].as_f64() > Some(1.0), "{target}");
+        assert!(
+            target["bounds"]["ns_per_kib_below"].as_f64() > Some(1.0),
+            "{target}"
+        );
         assert!(target["why_null"].as_str().unwrap().contains("ticks"));
         let told = &polled["initiator"];
-        assert!(told["ns_per_kib"].is_number() && told["bounds"].is_null(), "{told}");
+        assert!(
+            told["ns_per_kib"].is_number() && told["bounds"].is_null(),
+            "{told}"
+        );
     }
 
     #[test]
@@ -483,7 +539,10 @@ mod tests {
         assert!(CostReport::of(&all).unwrap().is_complete());
         let said = text(&all);
         assert!(said.starts_with("COST MEASURED: 2 pairs"), "{said}");
-        assert!(said.contains("Not available here, and not asked for by --only:"), "{said}");
+        assert!(
+            said.contains("Not available here, and not asked for by --only:"),
+            "{said}"
+        );
         assert!(
             said.contains("- 2 probes: write-huge: node01: prepare: too few huge pages"),
             "{said}"

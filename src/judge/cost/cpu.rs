@@ -338,6 +338,32 @@ mod tests {
         }
 
         #[test]
+        fn what_is_hidden_is_bounded_by_more_than_was_counted(
+            threads in 0u64..1 << 34, softirq in 0u64..1 << 34, bytes in 1u64..1 << 40,
+        ) {
+            let host = host(threads + 100_000, softirq);
+            let cpu = CpuUse { user_us: threads, system_us: 0, host: Fact::known(host, "test"), ..cpu() };
+            let cost = EndCost::of(&cpu, bytes, None).unwrap();
+            let most = cost.at_most();
+            prop_assert!(most.ns_per_kib() > cost.ns_per_kib());
+            prop_assert!(most.per_core() < cost.per_core() || cost.per_core().is_none());
+            prop_assert_eq!(cost.is_hidden(), cost.spent_us() < cost.noise_us);
+            // Nothing that is told apart from nothing is told as less than that.
+            prop_assert!(!cost.is_hidden() || cost.is_noisy());
+        }
+
+        #[test]
+        fn host_counters_that_were_reset_make_no_number(
+            threads in 1_000_000u64..1 << 40, lost in 50_000u64..1_000_000, bytes in 1u64..1 << 40,
+        ) {
+            let host = host(threads - lost, 0);
+            let cpu = CpuUse { user_us: threads, system_us: 0, host: Fact::known(host, "test"), ..cpu() };
+            let cost = EndCost::of(&cpu, bytes, None).unwrap();
+            prop_assert!(!cost.is_whole() && !cost.is_hidden());
+            prop_assert_eq!(cost.spent_us(), threads as f64);
+        }
+
+        #[test]
         fn twice_the_bytes_cost_half_of_it_each(bytes in 1u64..1 << 40, us in 1u64..1 << 40) {
             let cpu = CpuUse { user_us: us, system_us: 0, ..cpu() };
             let cpu = CpuUse { idle: Fact::unknown("test"), ..cpu };

@@ -1,10 +1,13 @@
 //! What of the cost of moving data was not measured, and why.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::{cost_probes, cost_step};
+use super::{burst_step, cost_probes, cost_step};
 use crate::ledger::{Ledger, NodeState, Probe};
-use crate::model::{CostStep, NO_HUGE_PAGES, NicId, Outcome, Pair, ProbeSpec, ProbeStage, Rail};
+use crate::model::{
+    CostStep, NO_HUGE_PAGES, NicId, Outcome, Pair, ProbeSpec, ProbeStage, Rail, RunEnd,
+};
+use crate::plan::{burst_specs, cost_probes as cost_probes_of};
 
 /// What was not measured, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +62,21 @@ pub(super) fn of(ledger: &Ledger) -> Gaps {
     for why in unmet(ledger) {
         add("NIC direction", why, false);
     }
+    for step in without_burst(ledger) {
+        let asked = is_asked_for(ledger, step);
+        let (is_gap, why) = match ledger.end() == Some(RunEnd::Complete) {
+            true => (
+                asked,
+                "many to one takes three nodes of a rail whose NICs can be probed at one time",
+            ),
+            false => (true, "many to one: the run ended before that"),
+        };
+        let why = why.to_owned();
+        match is_gap {
+            true => add("burst", why, false),
+            false => *unavailable.entry(("burst", why, false)).or_default() += 1,
+        }
+    }
     Gaps {
         missing: listed(missing),
         unavailable: listed(unavailable),
@@ -82,13 +100,37 @@ fn step_of(ledger: &Ledger, probe: &Probe) -> Option<CostStep> {
     cost_step(ledger.settings()?, probe.planned.spec.as_ref()?)
 }
 
+/// Whether a step was asked for by its name.
+fn is_asked_for(ledger: &Ledger, step: CostStep) -> bool {
+    let settings = ledger.settings();
+    let cost = settings.and_then(|settings| settings.cost.as_ref());
+    cost.is_some_and(|cost| cost.only.contains(&step))
+}
+
+/// The ways by which many were to send to one, for each rail on which no burst was planned.
+fn without_burst(ledger: &Ledger) -> Vec<CostStep> {
+    let Some((cost, settings)) = ledger
+        .settings()
+        .and_then(|settings| Some((settings.cost.as_ref()?, settings)))
+    else {
+        return Vec::new();
+    };
+    let rails: BTreeSet<Rail> = ledger.rail_nics().map(|(rail, ..)| rail).collect();
+    let mut planned: HashSet<(CostStep, Rail)> = HashSet::new();
+    for probe in cost_probes(ledger) {
+        let step = burst_step(ledger, probe);
+        planned.extend(step.map(|step| (step, probe.planned.pair.rail)));
+    }
+    let steps = burst_specs(cost, &settings.probe).into_iter();
+    let all = steps.flat_map(|(step, _)| rails.iter().map(move |rail| (step, *rail)));
+    let open = all.filter(|one| !planned.contains(one));
+    open.map(|(step, _)| step).collect()
+}
+
 /// Whether a probe failed for want of something that hosts may do without, and its step was not asked
 /// for by name.
 fn is_unavailable(ledger: &Ledger, step: CostStep, probe: &Probe) -> bool {
-    let cost = ledger
-        .settings()
-        .and_then(|settings| settings.cost.as_ref());
-    if cost.is_some_and(|cost| cost.only.contains(&step)) {
+    if is_asked_for(ledger, step) {
         return false;
     }
     match &probe.outcome {
@@ -134,11 +176,26 @@ fn told(probe: &Probe) -> bool {
 }
 
 /// Directions of NICs for which no probe was planned, with the reason.
+///
+/// Where nothing is measured both ways, a NIC has to take part at either end.
 fn unmet(ledger: &Ledger) -> Vec<String> {
-    let ends = cost_probes(ledger).map(|probe| &probe.planned.pair);
+    let Some(settings) = ledger.settings() else {
+        return Vec::new();
+    };
+    let wanted = settings.cost.as_ref();
+    let wanted = wanted.map_or(Vec::new(), |cost| cost_probes_of(cost, &settings.probe));
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let one_way = wanted.iter().all(|probe| !probe.both_ways);
+    let of_pairs = cost_probes(ledger).filter(|probe| burst_step(ledger, probe).is_none());
+    let ends = of_pairs.map(|probe| &probe.planned.pair);
     let mut planned: HashSet<(Rail, &NicId, bool)> = HashSet::new();
     for Pair { from, to, rail } in ends {
         planned.extend([(*rail, from, true), (*rail, to, false)]);
+        if one_way {
+            planned.extend([(*rail, from, false), (*rail, to, true)]);
+        }
     }
     let mut unmet = Vec::new();
     for (rail, node, nic) in ledger.rail_nics() {

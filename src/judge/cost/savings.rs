@@ -49,7 +49,10 @@ impl Saving {
         Some(Self {
             from: from.step,
             to: to.step,
-            ns_per_kib: [of(from).map(EndCost::ns_per_kib).sum(), of(to).map(most).sum()],
+            ns_per_kib: [
+                of(from).map(EndCost::ns_per_kib).sum(),
+                of(to).map(most).sum(),
+            ],
             both_ends,
             at_least: of(to).any(EndCost::is_hidden),
             to_least: of(to).map(EndCost::ns_per_kib).sum(),

@@ -90,7 +90,9 @@ impl PairCost<'_> {
         };
         let share = in_percent(together.share()?.max(0.0));
         let least = if together.at_least { "at least " } else { "" };
-        let all = format!("RDMA saves {least}{share} of the CPU time {ends} that TCP takes for each byte");
+        let all = format!(
+            "RDMA saves {least}{share} of the CPU time {ends} that TCP takes for each byte"
+        );
         Some(match known.is_empty() {
             true => format!("{all}."),
             false => format!("{all}; {}.", known.join(", ")),
@@ -136,7 +138,10 @@ impl PairCost<'_> {
 
 /// `less than 0.2 cores`, rounded up to a tenth.
 fn less_than(most: f64, of: &str) -> String {
-    format!("less than {:.1} {of}", ((most * 10.0).ceil() / 10.0).min(99_999.0))
+    format!(
+        "less than {:.1} {of}",
+        ((most * 10.0).ceil() / 10.0).min(99_999.0)
+    )
 }
 
 /// `3.2 cores`; what is next to nothing is said to be that.

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::RULES;
 use crate::judge::{
-    CostReport, Crossover, EndCost, Judgement, PairCost, Saving, SizeCost, StepCost,
+    Congestion, CostReport, Crossover, EndCost, Incast, Judgement, PairCost, Saving, SizeCost,
+    StepCost,
 };
 use crate::ledger::Ledger;
 use crate::model::{Fact, Gbps, Outcome};
@@ -17,8 +18,7 @@ use crate::report::json::{REPORT_SCHEMA, finding};
 const HIDDEN: &str = "less was spent than ticks of 10 ms may miss";
 
 /// Why it has neither.
-const UNKNOWN: &str =
-    "its threads slept, and what the kernel spent beside them is not known";
+const UNKNOWN: &str = "its threads slept, and what the kernel spent beside them is not known";
 
 /// Writes the report of a run that measured nothing but the cost as one JSON document.
 ///
@@ -53,7 +53,46 @@ pub(in crate::report) fn value(report: &CostReport<'_>) -> Value {
         "gaps": report.gaps.iter().map(gap).collect::<Vec<_>>(),
         "unavailable": report.unavailable.iter().map(gap).collect::<Vec<_>>(),
         "pairs": report.pairs.iter().map(pair).collect::<Vec<_>>(),
+        "incasts": report.incasts.iter().map(incast).collect::<Vec<_>>(),
     })
+}
+
+/// Several senders to one NIC at once.
+fn incast(burst: &Incast<'_>) -> Value {
+    let acted = burst.acted();
+    let senders = burst.senders.iter();
+    let senders = senders.map(|(nic, rate)| json!({"nic": nic, "gbps": rate}));
+    let not_counted = burst.not_counted.value().map(|signs| {
+        let names: Vec<&str> = signs.iter().map(|sign| sign.name()).collect();
+        names
+    });
+    json!({
+        "step": burst.step,
+        "to": burst.to,
+        "rail": burst.rail,
+        "line_gbps": burst.line.value(),
+        "software_rdma": burst.is_software,
+        "senders": senders.collect::<Vec<_>>(),
+        "failed": burst.failed,
+        "gbps": burst.together(),
+        "least_to_most": burst.fairness(),
+        "held_back_by": burst.held_by,
+        "acted": acted.value(),
+        "acted_unknown": acted.why_unknown(),
+        "at_senders": congestion(&burst.at_senders),
+        "at_receiver": congestion(&burst.at_receiver),
+        "not_counted": not_counted,
+        "not_counted_unknown": burst.not_counted.why_unknown(),
+    })
+}
+
+/// What was counted, by the names of signs.
+fn congestion(counted: &Congestion) -> Value {
+    let signs = counted.seen.iter();
+    let seen: serde_json::Map<String, Value> = signs
+        .map(|(sign, times)| (sign.name().to_owned(), json!(times)))
+        .collect();
+    json!({"seen": seen, "read": counted.read, "unread": counted.unread})
 }
 
 fn pair(pair: &PairCost<'_>) -> Value {
@@ -64,10 +103,6 @@ fn pair(pair: &PairCost<'_>) -> Value {
         Crossover::Nowhere => json!("nowhere"),
         Crossover::Unknown => Value::Null,
     };
-    let signs = pair.congestion.seen.iter();
-    let seen: serde_json::Map<String, Value> = signs
-        .map(|(sign, times)| (sign.name().to_owned(), json!(times)))
-        .collect();
     let latency = pair
         .latency
         .iter()
@@ -92,7 +127,7 @@ fn pair(pair: &PairCost<'_>) -> Value {
         "worth_it": crossover,
         "latency": latency.collect::<Vec<_>>(),
         "registration": pair.registrations,
-        "congestion": {"seen": seen, "read": pair.congestion.read, "unread": pair.congestion.unread},
+        "congestion": congestion(&pair.congestion),
     })
 }
 
