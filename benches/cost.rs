@@ -3,7 +3,9 @@
 //! `cargo bench --bench cost [-- SECONDS]`, two seconds for each way without a number. Both ends are
 //! processes of their own, on different processors where there are two. Prints Gb/s for each core of
 //! sender and receiver, copied and with MSG_ZEROCOPY, and what cgroup v2 charged each process for
-//! the same transfer. Fails where the two differ by more than 10 %.
+//! the same transfer; then what linerate says the whole host spent on it, software interrupts
+//! included, and what cgroups and the kernel's threads for them say. Fails where two accounts of
+//! one thing differ by more than 10 %.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,6 +19,7 @@ use std::process::{Child, ChildStdout, Command, ExitCode, Stdio, exit};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use linerate::judge::EndCost;
 use linerate::model::{
     Bytes, Completion, CpuUse, Endpoint, Fact, LocalPort, Measure, Measurement, MemoryKind,
     PortPlace, ProbeKind, ProbeSpec, Role, Verification,
@@ -195,11 +198,69 @@ impl Drop for Group {
     }
 }
 
+/// CPU time that the kernel spends on interrupts beside the processes, in microseconds.
+///
+/// Where the kernel measures it (CONFIG_IRQ_TIME_ACCOUNTING) it is taken out of what it charges to
+/// processes, and is in /proc/stat. Where it does not, a process is charged for what interrupts it,
+/// and only the kernel's threads for software interrupts are beside it.
+#[derive(Clone, Copy)]
+enum Interrupts {
+    Measured,
+    OfThreads,
+}
+
+impl Interrupts {
+    /// By the configuration of the running kernel; `None` where that is not told.
+    fn of_this_kernel() -> Option<Self> {
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+        let packed = Command::new("zcat").arg("/proc/config.gz").output().ok();
+        let packed = packed.filter(|output| output.status.success());
+        let config = match packed {
+            Some(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+            None => fs::read_to_string(format!("/boot/config-{}", release.trim())).ok()?,
+        };
+        let is_on = config
+            .lines()
+            .any(|line| line == "CONFIG_IRQ_TIME_ACCOUNTING=y");
+        Some(if is_on {
+            Self::Measured
+        } else {
+            Self::OfThreads
+        })
+    }
+
+    fn spent_us(self) -> Option<f64> {
+        match self {
+            Self::Measured => {
+                let stat = fs::read_to_string("/proc/stat").ok()?;
+                let mut fields = stat.lines().next()?.split_whitespace().skip(1);
+                let [irq, softirq] = [fields.nth(5)?, fields.next()?];
+                let ticks: u64 = irq.parse::<u64>().ok()? + softirq.parse::<u64>().ok()?;
+                // USER_HZ of Linux on every architecture of today.
+                Some(ticks as f64 * 10_000.0)
+            }
+            Self::OfThreads => {
+                let mut all = 0.0;
+                for process in fs::read_dir("/proc").ok()?.flatten() {
+                    let comm = fs::read_to_string(process.path().join("comm"));
+                    if comm.is_ok_and(|comm| comm.starts_with("ksoftirqd/")) {
+                        let stat = fs::read_to_string(process.path().join("schedstat")).ok()?;
+                        all += stat.split_whitespace().next()?.parse::<f64>().ok()? / 1e3;
+                    }
+                }
+                Some(all)
+            }
+        }
+    }
+}
+
 /// One transfer: what both ends say, and what their cgroups were charged meanwhile.
 struct Run {
     measurement: Measurement,
     verification: Verification,
     charged_us: Option<[u64; 2]>,
+    /// What was spent on interrupts beside them.
+    interrupts_us: Option<f64>,
 }
 
 fn run(kind: &str, duration: Duration) -> Run {
@@ -212,9 +273,15 @@ fn run(kind: &str, duration: Duration) -> Run {
     initiator.hear();
     target.hear();
     let before = [initiator.charged_us(), target.charged_us()];
+    let kernel = Interrupts::of_this_kernel();
+    let interrupts = || kernel?.spent_us();
+    let interrupts_before = interrupts();
     initiator.tell("run");
     let measurement: Measurement = serde_json::from_str(&initiator.hear()).unwrap();
     let after = [initiator.charged_us(), target.charged_us()];
+    let interrupts_us = interrupts()
+        .zip(interrupts_before)
+        .map(|(after, before)| after - before);
     target.tell("verify");
     let verification: Verification = serde_json::from_str(&target.hear()).unwrap();
     let charged_us = match (before, after) {
@@ -225,7 +292,61 @@ fn run(kind: &str, duration: Duration) -> Run {
         measurement,
         verification,
         charged_us,
+        interrupts_us,
     }
+}
+
+/// What linerate says that the host spent on a transfer, both ends and the kernel beside them, and what
+/// cgroups and interrupts do, in microseconds; `Err` where the two cannot be held against each other.
+fn whole(run: &Run) -> Result<[f64; 2], String> {
+    let cpu = &run.measurement.cpu;
+    // Both ends are on this host: what is beside the initiator has the target in it.
+    let cost = EndCost::of(cpu, run.measurement.total_bytes, None).ok_or("nothing was moved")?;
+    if let Some(why) = cost.beside_us.why_unknown() {
+        return Err(why.to_owned());
+    }
+    if cost.is_busy() {
+        let cores = cost.idle_cores.value().copied().unwrap_or_default();
+        return Err(format!("the host had {cores:.2} cores busy before"));
+    }
+    let charged = run.charged_us.ok_or("no cgroup v2 here")?;
+    let interrupts = run
+        .interrupts_us
+        .ok_or("how this kernel charges interrupts is not known")?;
+    let theirs = charged.iter().sum::<u64>() as f64 + interrupts;
+    Ok([cost.spent_us(), theirs])
+}
+
+/// Prints both accounts of the whole; whether they agree, as far as they can be compared.
+fn compare_whole(runs: &[Run]) -> bool {
+    let both: Result<Vec<[f64; 2]>, String> = runs.iter().map(whole).collect();
+    let both = match both {
+        Ok(both) => both,
+        Err(why) => {
+            println!("  whole host  SKIPPED: {why}");
+            return true;
+        }
+    };
+    let per_kib = |at: usize| {
+        let of = |(run, both): (&Run, &[f64; 2])| {
+            both[at] * 1e3 * 1024.0 / run.measurement.total_bytes as f64
+        };
+        median(runs.iter().zip(&both).map(of).collect())
+    };
+    let ratio = median(both.iter().map(|[ours, theirs]| ours / theirs).collect());
+    let agrees = (ratio - 1.0).abs() <= MOST_APART;
+    let word = if agrees {
+        "agrees"
+    } else {
+        "DIFFERS by more than 10 %"
+    };
+    println!(
+        "  whole host  {:6.1} ns for each KiB, both ends and software interrupts; cgroups and interrupts: \
+         {:6.1} ns, ratio {ratio:.3}: {word}",
+        per_kib(0),
+        per_kib(1)
+    );
+    agrees
 }
 
 fn median(mut numbers: Vec<f64>) -> f64 {
@@ -282,6 +403,7 @@ fn measure(name: &str, kind: &str, duration: Duration) -> bool {
         println!("; cgroup: {theirs:6.1} ns, ratio {ratio:.3}: {word}");
         fine &= agrees;
     }
+    fine &= compare_whole(&runs);
     let beside: Vec<f64> = runs.iter().filter_map(beside).collect();
     if beside.len() == runs.len() {
         println!(

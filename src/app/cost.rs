@@ -136,6 +136,19 @@ mod tests {
     }
 
     #[test]
+    fn many_to_one_is_told_with_what_holds_senders_back() {
+        let ledger = simulated(5, &["--only", "incast"], &|_| {});
+        insta::assert_snapshot!("five_nodes_incast", shown(&ledger));
+        let mut out = Vec::new();
+        cost_json(&ledger, &judge(&ledger), &mut out).unwrap();
+        let json: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(json["exit_code"], 0);
+        let bursts = json["cost"]["incasts"].as_array().unwrap();
+        assert_eq!(bursts.len(), 2);
+        insta::assert_json_snapshot!("five_nodes_incast_json", bursts[0]);
+    }
+
+    #[test]
     fn of_eight_nodes_the_median_and_the_worst_are_told() {
         let only = ["--only", "tcp,tcp-zerocopy,write,write-copied"];
         insta::assert_snapshot!("eight_nodes", shown(&simulated(8, &only, &|_| {})));

@@ -10,11 +10,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::failure::Failure;
 use super::output::Output;
+use super::reports::is_only_cost;
 use crate::cli::{Color, FaceArgs, ThemeArg};
 use crate::judge::Judgement;
 use crate::ledger::Ledger;
 use crate::model::{Command, Record};
-use crate::report::{Style, json, text};
+use crate::report::{Style, cost_json, cost_text, json, text};
 use crate::tui::{Depth, Face, Ground, Left, News, Run, Theme, show};
 
 /// News that may wait for the dashboard; who learns faster waits.
@@ -190,9 +191,11 @@ fn export(ledger: &Ledger, judgement: &Judgement) -> Result<String, String> {
             color: false,
             width: 100,
         };
-        let written = match form {
-            "txt" => text(ledger, judgement, style, output.writer()),
-            _ => json(ledger, judgement, output.writer()),
+        let written = match (form, is_only_cost(ledger)) {
+            ("txt", false) => text(ledger, judgement, style, output.writer()),
+            ("txt", true) => cost_text(ledger, judgement, style, output.writer()),
+            (_, false) => json(ledger, judgement, output.writer()),
+            (_, true) => cost_json(ledger, judgement, output.writer()),
         };
         written.map_err(|error| format!("cannot write {path}: {error}"))?;
         output.finish().map_err(|failure| failure.to_string())?;

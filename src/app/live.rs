@@ -7,7 +7,7 @@ use super::dashboard::{self, Wanted, Wires};
 use super::demo::Recording;
 use super::failure::Failure;
 use super::output::Output;
-use super::reports::{Ran, Reports, kept};
+use super::reports::{Ran, Reports, is_only_cost, kept};
 use super::resume::{self, Begun};
 use super::{carriers, config, report, start, sweep};
 use crate::cli::{Color, DashboardArgs, DemoArgs, ReplayArgs};
@@ -16,7 +16,7 @@ use crate::config::{Cluster, Scenario};
 use crate::ledger::Ledger;
 use crate::model::{Command, Event, Record, RunSettings};
 use crate::record::{RecordError, Writer, read};
-use crate::report::headline;
+use crate::report::{cost_headline, headline};
 use crate::simulated::SimulatedFleet;
 
 /// The longest pause of a recorded run that is waited for.
@@ -263,12 +263,15 @@ fn leave(
 ) -> Result<u8, Failure> {
     let mut output = Output::standard();
     let style = output.style(color);
-    headline(ran.ledger(), ran.judgement(), style, output.writer())
-        .and_then(|()| match record {
-            Some(record) => writeln!(output.writer(), "{}", kept(record)),
-            None => Ok(()),
-        })
-        .map_err(|error| Failure::work(format!("cannot write to standard output: {error}")))?;
+    let said = match is_only_cost(ran.ledger()) {
+        true => cost_headline(ran.ledger(), style, output.writer()),
+        false => headline(ran.ledger(), ran.judgement(), style, output.writer()),
+    };
+    said.and_then(|()| match record {
+        Some(record) => writeln!(output.writer(), "{}", kept(record)),
+        None => Ok(()),
+    })
+    .map_err(|error| Failure::work(format!("cannot write to standard output: {error}")))?;
     output.finish()?;
     match reports {
         Some(reports) => reports.write(ran),

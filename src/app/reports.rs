@@ -194,7 +194,7 @@ fn write_one(
 }
 
 /// Whether a run was asked for nothing but what moving data costs.
-fn is_only_cost(ledger: &Ledger) -> bool {
+pub(super) fn is_only_cost(ledger: &Ledger) -> bool {
     let settings = ledger.settings();
     settings.is_some_and(|s| s.cost.is_some() && s.sweep.pattern == Pattern::Nothing)
 }

@@ -18,8 +18,11 @@ Examples:
       On a simulated cluster, with numbers that are made up. `linerate demo --show-scenario` has one.
 
 Steps: tcp, tcp-streams, tcp-zerocopy, write, write-poll, write-copied, read, send, write-imm,
-  write-huge, latency-tcp, latency-write, latency-send, size-tcp, size-write; `latency` and `size`
-  are all of theirs.
+  write-huge, latency-tcp, latency-write, latency-send, size-tcp, size-write, incast-write,
+  incast-tcp (several nodes to one at once); `latency`, `size` and `incast` are all of theirs.
+
+What hosts may do without (huge pages, a third node for incast) is no failure where it is missing,
+unless --only names the step.
 
 Exit codes:
   0  everything that was asked for was measured

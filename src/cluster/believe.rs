@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::round::STEP;
-use crate::model::{Bytes, Measure, Measurement, PingPong, ProbeSpec};
+use crate::model::{
+    Bytes, Fact, Measure, Measurement, PingPong, ProbeKind, ProbeSpec, Verification,
+};
 
 /// More than any real transfer reports, so that a broken clock or a lying agent is noticed.
 const MAX_RATE_GBPS: f64 = 100_000.0;
@@ -83,11 +85,45 @@ fn can_be_a_latency(
     }
 }
 
+/// What was found of the bytes: what an RDMA read fetched is at the initiator, which looked at it.
+/// Nobody finds more wrong than it looked at.
+pub(super) fn verified(
+    kind: ProbeKind,
+    measurement: &Measurement,
+    found: Verification,
+) -> Fact<Verification> {
+    let (found, whose) = match (kind, measurement.fetched) {
+        (ProbeKind::RdmaRead, None) => {
+            return Fact::unknown("the initiator did not say what it fetched");
+        }
+        (ProbeKind::RdmaRead, Some(fetched)) => {
+            let found = Verification {
+                bytes_checked: fetched.bytes,
+                bytes_wrong: fetched.wrong,
+                ..found
+            };
+            (found, "compared at the initiator")
+        }
+        _ => (found, "compared at the target"),
+    };
+    let Verification {
+        bytes_checked: of,
+        bytes_wrong: wrong,
+        ..
+    } = found;
+    match wrong <= of {
+        true => Fact::known(found, whose),
+        false => Fact::unknown(format!(
+            "what was {whose} cannot be: {wrong} of {of} bytes are said to be wrong"
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ledger::testing::{events, ledger, measured};
-    use crate::model::{Outcome, ProbeKind};
+    use crate::model::{Checked, Outcome};
 
     #[test]
     fn a_latency_is_believed_where_it_can_be_one() {
@@ -135,5 +171,39 @@ mod tests {
         for wrong in wrong {
             assert!(said(Some(wrong)).unwrap_err().contains("what cannot be"));
         }
+    }
+
+    #[test]
+    fn nobody_finds_more_wrong_than_it_looked_at() {
+        let Outcome::Measured {
+            mut measurement,
+            verified: Fact::Known { value: found, .. },
+        } = measured(1.0)
+        else {
+            panic!("nothing was measured");
+        };
+        let landed = |kind, measurement: &Measurement, of, wrong| {
+            let found = Verification {
+                bytes_checked: of,
+                bytes_wrong: wrong,
+                ..found.clone()
+            };
+            verified(kind, measurement, found)
+        };
+        let write = landed(ProbeKind::RdmaWrite, &measurement, 9, 9);
+        assert_eq!(write.value().unwrap().bytes_wrong, 9);
+        let write = landed(ProbeKind::RdmaWrite, &measurement, 9, 10);
+        assert!(write.why_unknown().unwrap().contains("10 of 9 bytes"));
+        // What was read is at the initiator, and only then does it have the say.
+        let read = landed(ProbeKind::RdmaRead, &measurement, 0, 0);
+        assert!(read.why_unknown().unwrap().contains("did not say"));
+        measurement.fetched = Some(Checked { bytes: 5, wrong: 1 });
+        let read = landed(ProbeKind::RdmaRead, &measurement, 0, 0);
+        assert_eq!(read.value().unwrap().bytes_wrong, 1);
+        let write = landed(ProbeKind::RdmaWrite, &measurement, 9, 0);
+        assert_eq!(write.value().unwrap().bytes_checked, 9);
+        measurement.fetched = Some(Checked { bytes: 5, wrong: 6 });
+        let read = landed(ProbeKind::RdmaRead, &measurement, 0, 0);
+        assert!(read.why_unknown().unwrap().contains("initiator cannot be"));
     }
 }

@@ -6,8 +6,8 @@ use super::conductor::{Conductor, Step};
 use super::fleet::Fleet;
 use super::planning::{Rails, Usable, busiest, pairs_of};
 use crate::ledger::Ledger;
-use crate::model::{NodeName, Pair, ProbeSpec, Purpose, Rail, RunSettings};
-use crate::plan::{CostProbe, cost_probes, neighbours};
+use crate::model::{NodeName, Pair, ProbeSpec, Purpose, Rail, RunSettings, SweepSettings};
+use crate::plan::{CostProbe, FEWEST, burst_specs, bursts, cost_probes, neighbours};
 
 /// Rounds to play, each with what its probes do, and pairs that belong to none.
 #[derive(Debug, Default)]
@@ -19,7 +19,8 @@ pub(super) struct CostPlan {
 /// What a run that asks for it has still to measure of the cost of moving data.
 ///
 /// Each NIC is once the initiator and once the target, with that of a neighbour on its rail; one rail and
-/// one direction at a time, so that no node is in two probes of a round.
+/// one direction at a time, so that no node is in two probes of a round. Then several NICs of each leaf
+/// group write to one.
 pub(super) fn plan(ledger: &Ledger, settings: &RunSettings) -> CostPlan {
     let Some(cost) = &settings.cost else {
         return CostPlan::default();
@@ -32,6 +33,12 @@ pub(super) fn plan(ledger: &Ledger, settings: &RunSettings) -> CostPlan {
     let numbers: BTreeSet<Rail> = rails.values().flatten().map(|(rail, _)| *rail).collect();
     let (tried, usable) = (tried(ledger, &probes), Usable::of(ledger));
     let mut plan = CostPlan::default();
+    let ready = Ready {
+        rails: &rails,
+        usable: &usable,
+        nodes: &nodes,
+        numbers: &numbers,
+    };
     for round in neighbours(&nodes, &settings.sweep.groups) {
         for meetings in round.chunks(most) {
             for rail in &numbers {
@@ -43,7 +50,73 @@ pub(super) fn plan(ledger: &Ledger, settings: &RunSettings) -> CostPlan {
             }
         }
     }
+    for (_, spec) in burst_specs(cost, &settings.probe) {
+        plan.rounds
+            .extend(bursts_of(&ready, &settings.sweep, ledger, &spec));
+    }
     plan
+}
+
+/// What there is to measure with.
+struct Ready<'a> {
+    rails: &'a Rails,
+    usable: &'a Usable<'a>,
+    nodes: &'a [NodeName],
+    numbers: &'a BTreeSet<Rail>,
+}
+
+/// The many-to-one bursts of each rail that were not tried yet, one rail after the other.
+fn bursts_of(
+    ready: &Ready<'_>,
+    sweep: &SweepSettings,
+    ledger: &Ledger,
+    spec: &ProbeSpec,
+) -> Vec<(Vec<Pair>, ProbeSpec)> {
+    let tried = tried_in_bursts(ledger, spec);
+    let most = 2 * busiest(ready.nodes.len(), sweep);
+    let mut rounds = Vec::new();
+    for rail in ready.numbers {
+        let nic = |node: &NodeName| {
+            let mine = ready.rails.get(node)?;
+            let (_, nic) = mine.iter().find(|(other, _)| other == rail)?;
+            ready.usable.is_free(nic).then(|| nic.clone())
+        };
+        let able = ready.nodes.iter().filter(|node| nic(node).is_some());
+        let able: Vec<NodeName> = able.cloned().collect();
+        for round in bursts(&able, &sweep.groups, most) {
+            let mut open = Vec::new();
+            for burst in &round {
+                let pair = |from: &NodeName| {
+                    Some(Pair {
+                        from: nic(from)?,
+                        to: nic(&burst.to)?,
+                        rail: *rail,
+                    })
+                };
+                let mut pairs: Vec<Pair> = burst.from.iter().filter_map(pair).collect();
+                pairs.retain(|pair| ready.usable.in_the_way(pair).is_none());
+                // One that was cut off is no burst: it is made again, all of it.
+                let is_done = pairs.iter().all(|pair| tried.contains(pair));
+                if !is_done && pairs.len() >= FEWEST - 1 {
+                    open.extend(pairs);
+                }
+            }
+            if !open.is_empty() {
+                rounds.push((open, spec.clone()));
+            }
+        }
+    }
+    rounds
+}
+
+/// The pairs of bursts that were tried.
+fn tried_in_bursts<'a>(ledger: &'a Ledger, spec: &ProbeSpec) -> HashSet<&'a Pair> {
+    let tried = ledger.probes().filter(|probe| probe.was_tried());
+    let of_burst = tried.filter(|probe| {
+        let planned = &probe.planned;
+        planned.purpose == Purpose::Cost && planned.spec.as_ref() == Some(spec)
+    });
+    of_burst.map(|probe| &probe.planned.pair).collect()
 }
 
 /// Both directions of pairs that meet, each with its probes one after another.
@@ -130,7 +203,7 @@ mod tests {
     use super::*;
     use crate::config::{DEMO, read_scenario};
     use crate::ledger::testing::ledger;
-    use crate::model::{Bytes, CostSettings, CostStep, Event, Outcome, Pattern, Rule};
+    use crate::model::{Bytes, CostSettings, CostStep, Event, NicId, Outcome, Pattern, Rule};
     use crate::simulated::SimulatedFleet;
 
     /// A run over a simulated cluster, of which only the cost is measured.
@@ -197,9 +270,17 @@ mod tests {
 
     #[test]
     fn each_nic_is_measured_both_ways_and_no_node_twice_at_a_time() {
-        let events = run(settings(5, &[]), &[], usize::MAX);
+        // Bursts come after it all.
+        let steps = CostStep::ALL.iter().filter(|step| !step.is_incast());
+        let events = run(
+            settings(5, &steps.copied().collect::<Vec<_>>()),
+            &[],
+            usize::MAX,
+        );
         for event in &events {
-            if let Event::RoundPlanned { pairs, .. } = event {
+            if let Event::RoundPlanned { pairs, .. } = event
+                && pairs[0].spec.as_ref().unwrap().account
+            {
                 let nodes = pairs
                     .iter()
                     .flat_map(|p| [&p.pair.from.node, &p.pair.to.node]);
@@ -230,6 +311,38 @@ mod tests {
         // Nor is anything left of a run that is complete.
         let again = ledger(&resumed);
         assert!(plan(&again, &asked().1).rounds.is_empty());
+    }
+
+    #[test]
+    fn many_send_to_one_at_once_and_are_told_what_it_lets_in() {
+        use CostStep::{IncastTcp, IncastWrite};
+        let asked = || settings(6, &[IncastWrite, IncastTcp]);
+        let events = run(asked(), &[], usize::MAX);
+        let rounds: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::RoundPlanned { pairs, .. } => Some(pairs),
+                _ => None,
+            })
+            .collect();
+        // By RDMA and by TCP, on two rails.
+        assert_eq!(rounds.len(), 4);
+        for round in rounds {
+            let to: HashSet<&NicId> = round.iter().map(|planned| &planned.pair.to).collect();
+            assert_eq!((round.len(), to.len()), (4, 1));
+        }
+        let ledger = ledger(&events);
+        let rates = ledger.probes().map(|probe| probe.rate().unwrap().0);
+        let rates: Vec<f64> = rates.collect();
+        // One line between four, and what a core receives by TCP.
+        assert!(rates.iter().all(|rate| *rate < 101.0), "{rates:?}");
+        assert!(plan(&ledger, &asked().1).rounds.is_empty());
+        // What was cut off is made again from its begin.
+        let cut = run(asked(), &[], 5);
+        let resumed = crate::ledger::testing::ledger(&run(asked(), &cut, usize::MAX));
+        let report = crate::judge::CostReport::of(&resumed).unwrap();
+        assert!(report.is_complete(), "{:?}", report.gaps);
+        assert_eq!(report.incasts.len(), 4);
     }
 
     #[test]

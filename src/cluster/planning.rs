@@ -275,6 +275,12 @@ impl<'a> Usable<'a> {
         Self { nodes }
     }
 
+    /// Whether a NIC can be probed, as far as that is its own affair.
+    pub(super) fn is_free(&self, nic: &NicId) -> bool {
+        self.find(nic)
+            .is_some_and(|it| it.why.is_none() && carries_traffic(it.port).is_ok())
+    }
+
     /// Why a pair cannot be probed, or would disturb somebody's work.
     pub(super) fn in_the_way(&self, pair: &Pair) -> Option<String> {
         let ends = [&pair.from, &pair.to].map(|nic| self.find(nic));

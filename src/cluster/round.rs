@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::believe::{believable, same_clock};
+use super::believe::{believable, same_clock, verified};
 use crate::model::{
     Endpoint, Event, Fact, LocalPort, Measurement, NODE_LOST, NicId, Outcome, PlannedPair, ProbeId,
-    ProbeSpec, ProbeStage, Role, Verification, left_alone,
+    ProbeSpec, ProbeStage, Role, left_alone,
 };
 use crate::wire::{FromAgent, ToAgent};
 
@@ -191,7 +191,8 @@ impl Round {
                 if role == Role::Target =>
             {
                 let measurement = measurement.clone();
-                let verified = verified(&measurement, verification);
+                let kind = self.spec(at).kind;
+                let verified = verified(kind, &measurement, verification);
                 self.end(
                     at,
                     Outcome::Measured {
@@ -384,21 +385,6 @@ impl Round {
                     now,
                 );
             }
-        }
-    }
-}
-
-/// What was found of the bytes: what an RDMA read fetched is at the initiator, which looked at it.
-fn verified(measurement: &Measurement, found: Verification) -> Fact<Verification> {
-    match measurement.fetched {
-        None => Fact::known(found, "compared at the target"),
-        Some(fetched) => {
-            let found = Verification {
-                bytes_checked: fetched.bytes,
-                bytes_wrong: fetched.wrong,
-                ..found
-            };
-            Fact::known(found, "compared at the initiator")
         }
     }
 }

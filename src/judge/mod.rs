@@ -24,8 +24,8 @@ mod wider;
 #[cfg(test)]
 pub use cost::testing as cost_testing;
 pub use cost::{
-    Congestion, CostGap, CostReport, Crossover, EndCost, Latency, PairCost, Saving, Savings, Sign,
-    SizeCost, StepCost, cost_step,
+    Congestion, CostGap, CostReport, Crossover, EndCost, Incast, Latency, PairCost, Saving,
+    Savings, Sign, SizeCost, StepCost, cost_step,
 };
 pub use culprit::setup;
 pub use expected::{ceiling, efficiency, expected};

@@ -25,6 +25,10 @@ pub struct CostSettings {
     pub only: Vec<CostStep>,
 }
 
+/// How the reason begins why an end has no memory in huge pages: hosts may do without, so that it is no
+/// failure unless it was asked for by name.
+pub const NO_HUGE_PAGES: &str = "too few huge pages are reserved";
+
 /// Each step once: its doc comment, its variant and the name by which it is asked for.
 macro_rules! steps {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
@@ -81,12 +85,21 @@ steps! {
     SizeTcp = "size-tcp",
     /// RDMA writes, by message size.
     SizeWrite = "size-write",
+    /// RDMA writes of several NICs to one at once.
+    IncastWrite = "incast-write",
+    /// One TCP connection from each of several NICs to one at once.
+    IncastTcp = "incast-tcp",
 }
 
 impl CostStep {
     /// Whether it is made at each of several message sizes.
     pub fn is_by_size(self) -> bool {
         self.is_latency() || matches!(self, Self::SizeTcp | Self::SizeWrite)
+    }
+
+    /// Whether several NICs send to one: no pair is measured, but what holds senders back.
+    pub fn is_incast(self) -> bool {
+        matches!(self, Self::IncastWrite | Self::IncastTcp)
     }
 
     /// Whether messages go to and fro.
@@ -106,7 +119,7 @@ impl fmt::Display for CostStep {
 
 /// A text that names no step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no step `{0}`: there are {known}, and `latency` and `size` for all of theirs", known = known())]
+#[error("there is no step `{0}`: there are {known}, and `latency`, `size` and `incast` for all of theirs", known = known())]
 pub struct NoSuchStep(pub String);
 
 fn known() -> String {
@@ -124,7 +137,8 @@ impl FromStr for CostSteps {
     /// Reads `tcp`, `latency-write`, `latency`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_meant = |step: &&CostStep| {
-            let group = step.is_by_size().then(|| step.name().split('-').next());
+            let is_grouped = step.is_by_size() || step.is_incast();
+            let group = is_grouped.then(|| step.name().split('-').next());
             step.name() == text || group.flatten() == Some(text)
         };
         let steps: Vec<CostStep> = CostStep::ALL.iter().filter(is_meant).copied().collect();
@@ -147,12 +161,14 @@ mod tests {
             let text = serde_json::to_string(step).unwrap();
             assert_eq!(text, format!("\"{step}\""));
         }
-        use CostStep::{LatencySend, LatencyTcp, LatencyWrite, SizeTcp, SizeWrite};
+        use CostStep::{IncastTcp, IncastWrite, LatencySend, LatencyTcp, LatencyWrite};
+        use CostStep::{SizeTcp, SizeWrite};
         assert_eq!(
             read("latency"),
             Ok(vec![LatencyTcp, LatencyWrite, LatencySend])
         );
         assert_eq!(read("size"), Ok(vec![SizeTcp, SizeWrite]));
+        assert_eq!(read("incast"), Ok(vec![IncastWrite, IncastTcp]));
         let said = read("tpc").unwrap_err().to_string();
         assert!(
             said.starts_with("there is no step `tpc`: there are tcp, tcp-streams,"),

@@ -184,6 +184,8 @@ fn is_error(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -197,6 +199,27 @@ mod tests {
             ("out_of_sequence", None),
         ] {
             assert_eq!(saturates_at(name), most, "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_counter_that_went_down_adds_nothing_that_was_not_counted(
+            before in prop_oneof![0u64..300, any::<u64>(), WRAP - 300..WRAP],
+            after in prop_oneof![0u64..300, any::<u64>()],
+            saturates_at in prop_oneof![Just(None), (1u64..300).prop_map(Some)],
+            wraps in any::<bool>(),
+        ) {
+            match CounterStep::between(before, after, saturates_at, wraps) {
+                CounterStep::By(more) if before <= after => prop_assert_eq!(before + more, after),
+                CounterStep::By(more) => {
+                    // Only one that goes on from zero, and only from its end to its begin.
+                    prop_assert!(wraps && more < WRAP / 2, "{}", more);
+                    prop_assert_eq!((before + more) % WRAP, after);
+                }
+                CounterStep::Ended => prop_assert_eq!(Some(after), saturates_at),
+                CounterStep::Reset => prop_assert!(after < before),
+            }
         }
     }
 

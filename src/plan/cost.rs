@@ -26,16 +26,15 @@ pub struct CostProbe {
 /// The probes of each pair of NICs, in order; from and to host memory, so that all ways of moving data
 /// can be held against each other. No two of them do the same.
 pub fn cost_probes(cost: &CostSettings, probe: &ProbeSpec) -> Vec<CostProbe> {
-    let is_wanted = |step: &&CostStep| cost.only.is_empty() || cost.only.contains(step);
-    let steps = CostStep::ALL.iter().filter(is_wanted);
+    let steps = wanted(cost).filter(|step| !step.is_incast());
     let mut probes: Vec<CostProbe> = Vec::new();
     for step in steps {
-        for spec in specs(*step, cost, probe) {
+        for spec in specs(step, cost, probe) {
             let both_ways = !step.is_by_size();
             let same = probes.iter().any(|known| known.spec == spec);
             if !same {
                 probes.push(CostProbe {
-                    step: *step,
+                    step,
                     spec,
                     both_ways,
                 });
@@ -43,6 +42,20 @@ pub fn cost_probes(cost: &CostSettings, probe: &ProbeSpec) -> Vec<CostProbe> {
         }
     }
     probes
+}
+
+/// What each NIC of a many-to-one burst does, a burst after the other; none where none is asked for.
+pub fn burst_specs(cost: &CostSettings, probe: &ProbeSpec) -> Vec<(CostStep, ProbeSpec)> {
+    let steps = wanted(cost).filter(|step| step.is_incast());
+    steps
+        .map(|step| (step, at_usual_size(step, cost, probe)))
+        .collect()
+}
+
+/// The steps that are asked for.
+fn wanted(cost: &CostSettings) -> impl Iterator<Item = CostStep> {
+    let is_wanted = |step: &CostStep| cost.only.is_empty() || cost.only.contains(step);
+    CostStep::ALL.iter().copied().filter(is_wanted)
 }
 
 /// What the probes of a step do: one, or one for each message size.
@@ -61,9 +74,11 @@ pub fn specs(step: CostStep, cost: &CostSettings, probe: &ProbeSpec) -> Vec<Prob
 
 fn kind(step: CostStep) -> ProbeKind {
     match step {
-        CostStep::Tcp | CostStep::TcpStreams | CostStep::LatencyTcp | CostStep::SizeTcp => {
-            ProbeKind::Tcp
-        }
+        CostStep::Tcp
+        | CostStep::TcpStreams
+        | CostStep::LatencyTcp
+        | CostStep::SizeTcp
+        | CostStep::IncastTcp => ProbeKind::Tcp,
         CostStep::TcpZeroCopy => ProbeKind::TcpZeroCopy,
         CostStep::WriteCopied => ProbeKind::RdmaWriteCopied,
         CostStep::Read => ProbeKind::RdmaRead,
@@ -73,7 +88,8 @@ fn kind(step: CostStep) -> ProbeKind {
         | CostStep::WritePoll
         | CostStep::WriteHuge
         | CostStep::LatencyWrite
-        | CostStep::SizeWrite => ProbeKind::RdmaWrite,
+        | CostStep::SizeWrite
+        | CostStep::IncastWrite => ProbeKind::RdmaWrite,
     }
 }
 
@@ -101,7 +117,8 @@ fn at_usual_size(step: CostStep, cost: &CostSettings, probe: &ProbeSpec) -> Prob
         },
         stop_at: None,
         measure: Measure::Rate,
-        account: true,
+        // A host that several send to at once does not tell what one of them costs.
+        account: !step.is_incast(),
     }
 }
 
@@ -205,6 +222,7 @@ pub(crate) mod tests {
         let named = |step: CostStep| probes.iter().filter(move |probe| probe.step == step);
         for step in CostStep::ALL {
             let wanted = match step {
+                step if step.is_incast() => 0,
                 // A message of 1 MiB over one connection is the step `tcp`.
                 CostStep::SizeTcp => 2,
                 CostStep::SizeWrite => 3,
@@ -228,6 +246,22 @@ pub(crate) mod tests {
         let latency = |probe: &&CostProbe| probe.step.is_latency();
         assert!(!probes.iter().filter(accounted).any(|probe| latency(&probe)));
         assert_eq!(probes.iter().filter(|p| !p.spec.account).count(), 6);
+    }
+
+    #[test]
+    fn a_burst_is_told_from_all_that_pairs_do() {
+        let bursts = burst_specs(&settings(), &usual());
+        let steps: Vec<CostStep> = bursts.iter().map(|(step, _)| *step).collect();
+        assert_eq!(steps, [CostStep::IncastWrite, CostStep::IncastTcp]);
+        let probes = cost_probes(&settings(), &usual());
+        for (step, spec) in &bursts {
+            assert!(probes.iter().all(|probe| probe.spec != *spec), "{step}");
+            assert_eq!(specs(*step, &settings(), &usual()), [spec.clone()]);
+            assert!(!spec.account && spec.memory == MemoryKind::Host);
+        }
+        let only = vec![CostStep::Tcp];
+        let settings = CostSettings { only, ..settings() };
+        assert!(burst_specs(&settings, &usual()).is_empty());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::judge::Judgement;
 use crate::ledger::Ledger;
 use crate::model::{Acceptance, Span};
 
-pub use cost::{cost_json, cost_text};
+pub use cost::{cost_headline, cost_json, cost_text};
 pub use explain::{explain, rules};
 pub use json::{REPORT_SCHEMA, json};
 pub use jsonl::jsonl;

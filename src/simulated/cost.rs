@@ -3,8 +3,9 @@
 //! copy; RDMA costs by the message and not by the byte.
 
 use crate::model::{
-    Bytes, Completion, CpuUse, Fact, Gbps, HostCpu, IdleCpu, Measure, Measurement, MemoryKind,
-    PingPong, ProbeKind, ProbeSpec, Registration, Role, TcpFacts, Verification, ZeroCopy,
+    Bytes, Checked, Completion, CpuUse, Fact, Gbps, Grown, HostCpu, IdleCpu, Measure, Measurement,
+    MemoryKind, PingPong, ProbeKind, ProbeSpec, Registration, Role, TcpFacts, Verification,
+    ZeroCopy,
 };
 
 /// Where such facts are from.
@@ -78,7 +79,7 @@ fn prices(kind: ProbeKind) -> [Price; 2] {
 
 /// What is left of a link's rate where a thread for each TCP connection, or one for all RDMA, drives it.
 pub(super) fn driven(rate: Gbps, spec: &ProbeSpec) -> Gbps {
-    if !spec.account {
+    if !spec.account && !spec.kind.is_tcp() {
         return rate;
     }
     let threads = match spec.kind.is_tcp() {
@@ -101,10 +102,35 @@ pub(super) fn settle(measured: &mut Measurement, spec: &ProbeSpec, way_ns: u64) 
     if spec.measure == Measure::PingPong {
         measured.ping_pong = Some(to_and_fro(spec, way_ns));
     }
+    if spec.kind == ProbeKind::RdmaRead {
+        let bytes = 1 << 20;
+        measured.fetched = Some(Checked { bytes, wrong: 0 });
+    }
     if spec.kind.is_tcp() {
         measured.tcp = Some(Box::new(tcp(measured.total_bytes, spec)));
     } else if spec.account {
         measured.registration = Some(registration(spec));
+    }
+}
+
+/// What holds a sender back where others send to its receiver: the link waits for credits that often,
+/// and TCP loses a segment in a hundred thousand.
+pub(super) fn hold_back(measured: &mut Measurement, spec: &ProbeSpec, others: u32) {
+    if others == 0 {
+        return;
+    }
+    if let Some(tcp) = &mut measured.tcp {
+        tcp.retransmits = measured.total_bytes / 8948 / 100_000;
+        return;
+    }
+    // A tick for each word of four bytes that others send meanwhile.
+    let ticks = measured.total_bytes / 4 * u64::from(others);
+    let waits = Grown {
+        name: "port_xmit_wait".to_owned(),
+        by: Some(ticks),
+    };
+    if spec.kind == ProbeKind::RdmaWrite {
+        measured.counters = Fact::known(vec![waits], SOURCE);
     }
 }
 

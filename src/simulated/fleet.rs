@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::answers::{PortIs, Reached, endpoint, failed, hello, measurement, rail, verified};
+use super::cost;
 use super::load::{Flow, Load, Nic};
 use super::mix::{Mix, Why};
 use super::rates::Rates;
@@ -265,10 +266,12 @@ impl SimulatedFleet {
             self.rates.load(flows)
         });
         let reached = self.reaches(&flow, &load);
+        let beside = load.flows_into(flow.to) - 1;
         self.load = Some(load);
         match reached {
             Some(reached) => {
-                let measurement = measurement(reached, flow.mtu, &spec);
+                let mut measurement = measurement(reached, flow.mtu, &spec);
+                cost::hold_back(&mut measurement, &spec, beside);
                 if let Some(probe) = self.probes.get_mut(&id) {
                     probe.moved = Some(measurement.total_bytes);
                 }

@@ -30,6 +30,8 @@ pub(super) type Leaf = (u16, u16);
 pub(super) struct Load {
     /// For each node, a bit for each rail that sends, and for each that receives.
     nodes: HashMap<u16, [u16; 2]>,
+    /// Flows into a NIC beyond the first.
+    more: HashMap<Nic, u32>,
     /// Flows from each leaf switch to the spine.
     pub(super) up: HashMap<Leaf, u32>,
     /// Flows from the spine to each leaf switch.
@@ -40,7 +42,11 @@ impl Load {
     /// Adds a flow, with the leaf switches that it leaves and enters where it crosses the spine.
     pub(super) fn add(&mut self, flow: &Flow, spine: Option<(Leaf, Leaf)>) {
         self.nodes.entry(flow.from.node).or_default()[0] |= bit(flow.from.rail);
-        self.nodes.entry(flow.to.node).or_default()[1] |= bit(flow.to.rail);
+        let receives = &mut self.nodes.entry(flow.to.node).or_default()[1];
+        if *receives & bit(flow.to.rail) != 0 {
+            *self.more.entry(flow.to).or_default() += 1;
+        }
+        *receives |= bit(flow.to.rail);
         if let Some((from, to)) = spine {
             *self.up.entry(from).or_default() += 1;
             *self.down.entry(to).or_default() += 1;
@@ -52,6 +58,11 @@ impl Load {
         let [sends, receives] = self.of(node);
         let busy = |rail: &&u16| (sends | receives) & bit(**rail) != 0;
         rails.iter().filter(busy).count()
+    }
+
+    /// How many flows there are into a NIC, that of whoever asks included.
+    pub(super) fn flows_into(&self, nic: Nic) -> u32 {
+        1 + self.more.get(&nic).copied().unwrap_or(0)
     }
 
     /// Whether a NIC sends and receives.

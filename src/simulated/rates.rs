@@ -192,7 +192,10 @@ impl Rates {
         let path = self.paths.get(&(flow.from, flow.to.node));
         let rail = self.slow_rails.get(&flow.from.rail);
         let given = [path, rail].into_iter().flatten().copied();
+        // Whoever sends to one NIC at once shares its line.
+        let into = 1.0 / f64::from(load.flows_into(flow.to));
         given
+            .chain([into])
             .chain([shared(flow.from), shared(flow.to)])
             .chain([self.flaky(flow.from, flow, attempt)])
             .chain([self.flaky(flow.to, flow, attempt)])

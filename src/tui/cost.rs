@@ -65,6 +65,8 @@ pub struct Weighed {
     pub fills: Option<f64>,
     /// Whether what the kernel spent beside the threads is known and counted.
     pub is_whole: bool,
+    /// Whether less was spent than that: it is hidden in ticks of 10 ms.
+    pub is_hidden: bool,
 }
 
 /// TCP beside RDMA at one NIC; of each what sending took, then what receiving took.
@@ -87,6 +89,24 @@ impl Compared {
     }
 }
 
+/// What sending by TCP and by RDMA takes at the median NIC of a node.
+pub fn of_node<'a>(cells: impl Iterator<Item = &'a Compared>) -> [Option<Weighed>; 2] {
+    let cells: Vec<&Compared> = cells.collect();
+    let median = |of: &dyn Fn(&Compared) -> Option<Weighed>| {
+        let mut all: Vec<Weighed> = cells.iter().filter_map(|cell| of(cell)).collect();
+        all.sort_by(|a, b| a.per_100.total_cmp(&b.per_100));
+        all.get(all.len() / 2).copied()
+    };
+    [median(&|cell| cell.tcp[0]), median(&|cell| cell.write[0])]
+}
+
+impl Weighed {
+    /// What one core sends, in Gb/s; more where it is hidden. `None` where next to nothing was spent.
+    pub fn per_core(&self) -> Option<Gbps> {
+        (self.per_100 > LEAST).then(|| Gbps(100.0 / self.per_100))
+    }
+}
+
 /// What a probe of the cost says of its two ends; nothing of any other.
 pub fn weighed(probe: &Probe, ledger: &Ledger) -> Option<(CostStep, [Option<Weighed>; 2])> {
     let planned = &probe.planned;
@@ -98,12 +118,16 @@ pub fn weighed(probe: &Probe, ledger: &Ledger) -> Option<(CostStep, [Option<Weig
     let cost = StepCost::of(step, probe, spec)?;
     let line = expected(ledger, probe).value().copied();
     let end = |at: usize| {
-        let end = cost.ends[at].as_ref()?;
+        let end = cost.ends[at].as_ref().filter(|end| !end.is_unknown())?;
+        let is_hidden = end.is_hidden();
+        let most = end.at_most();
+        let end = if is_hidden { &most } else { end };
         Some(Weighed {
             rate: cost.rate,
             per_100: end.cores_for(Gbps(100.0))?,
             fills: line.and_then(|line| end.cores_for(line)),
             is_whole: end.is_whole(),
+            is_hidden,
         })
     };
     Some((step, [end(0), end(1)]))

@@ -353,8 +353,15 @@ fn tcp_is_shown_beside_rdma_where_that_was_measured() {
     for number in ["7.50", "12.50", "0.10"] {
         assert!(text.contains(number), "{number}: {text}");
     }
-    // Nothing of it is a rate of the pairs.
-    assert!(!shown(&run, (120, 40), "1").contains("390"), "{text}");
+    // Nothing of it is a rate of the pairs; what a core sends and a NIC takes is beside them.
+    let grid = shown(&run, (120, 40), "1");
+    assert!(!grid.contains("390"), "{grid}");
+    let node = grid.lines().find(|line| line.contains("node01")).unwrap();
+    for number in ["13.3", "975", "29.41", "0.40"] {
+        assert!(node.contains(number), "{number}: {grid}");
+    }
+    // Where there is no room for it, it is not there.
+    assert!(!shown(&run, (40, 40), "1").contains("975"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use crate::model::PortState;
+use crate::model::{NO_HUGE_PAGES, PortState};
 
 use super::explain::{Explanation, Operation, Situation, explain};
 
@@ -179,7 +179,8 @@ pub enum VerbsError {
     },
     /// There are not enough huge pages for the buffer.
     #[error(
-        "cannot have {bytes} bytes in huge pages: {source}; reserve some with sysctl vm.nr_hugepages"
+        "{none} for {bytes} bytes ({source}): sysctl vm.nr_hugepages=N reserves N of them",
+        none = NO_HUGE_PAGES
     )]
     HugePages {
         /// Its size.

@@ -61,6 +61,7 @@ const CASES: &[Case] = &[
         "tcp_is_measured_beside_rdma",
         cost::tcp_is_measured_beside_rdma,
     ),
+    ("two_write_to_one_at_once", cost::two_write_to_one_at_once),
     (
         "ctrl_c_leaves_a_part_of_the_report",
         endings::ctrl_c_leaves_a_part_of_the_report,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::ledger::Probe;
-use crate::model::{Fact, Grown, LinkLayer, Outcome};
+use crate::model::{Fact, Grown, LinkLayer, Measurement, Outcome, Verification};
 
 /// A sign of congestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,8 @@ impl Sign {
         }
     }
 
-    fn of(counter: &str) -> Option<Self> {
+    /// The sign that a counter of this name counts.
+    pub(super) fn of(counter: &str) -> Option<Self> {
         let counter = counter.to_ascii_lowercase();
         let found = SIGNS.iter().find(|(part, _)| counter.contains(part));
         found.map(|(_, sign)| *sign)
@@ -102,14 +103,43 @@ impl Congestion {
         else {
             return;
         };
+        self.add_sender(measurement);
+        self.add_target(verified);
+    }
+
+    /// Takes in what the initiator of a probe counted.
+    pub(super) fn add_sender(&mut self, measurement: &Measurement) {
         self.count(&measurement.counters);
+        if let Some(tcp) = measurement.tcp.as_ref().filter(|tcp| tcp.retransmits > 0) {
+            self.more(Sign::TcpRetransmits, tcp.retransmits);
+        }
+    }
+
+    /// Takes in what its target counted.
+    pub(super) fn add_target(&mut self, verified: &Fact<Verification>) {
         match verified.value() {
             Some(verified) => self.count(&verified.counters),
             None => self.unread += 1,
         }
-        if let Some(tcp) = measurement.tcp.as_ref().filter(|tcp| tcp.retransmits > 0) {
-            self.more(Sign::TcpRetransmits, tcp.retransmits);
+    }
+
+    /// Takes in another count of the same port over much the same time: of each sign the more.
+    pub(super) fn most(&mut self, other: &Self) {
+        for (sign, times) in &other.seen {
+            let known = self.seen.entry(*sign).or_default();
+            *known = (*known).max(*times);
         }
+        self.read += other.read;
+        self.unread += other.unread;
+    }
+
+    /// What was seen, such as `3 pauses, 9 packets marked (ECN)`; `None` where nothing was.
+    pub fn counts(&self) -> Option<String> {
+        let seen = self.seen.iter();
+        let counts: Vec<String> = seen
+            .map(|(sign, times)| format!("{times} {}", sign.in_words()))
+            .collect();
+        (!counts.is_empty()).then(|| counts.join(", "))
     }
 
     fn count(&mut self, counters: &Fact<Vec<Grown>>) {
@@ -131,7 +161,16 @@ impl Congestion {
     }
 
     /// What replaces TCP's congestion control on a fabric, and whether it was seen to act.
-    pub fn in_words(&self, layer: Option<LinkLayer>) -> String {
+    pub fn in_words(&self, layer: Option<LinkLayer>, is_software: bool) -> String {
+        let counts = self
+            .counts()
+            .map_or_else(String::new, |counts| format!(": {counts}"));
+        if is_software {
+            return format!(
+                "In place of TCP's congestion control nothing holds senders back: software RDMA sends what \
+                 is lost again{counts}."
+            );
+        }
         let signs = match layer {
             Some(LinkLayer::InfiniBand) => &[Sign::CreditWaits][..],
             _ => &[Sign::Pauses, Sign::EcnMarks, Sign::Notifications],
@@ -148,15 +187,6 @@ impl Congestion {
             (true, _) => "which was seen to act",
             (false, 0) => "and no counter that would show it could be read",
             (false, _) => "which was not seen to act",
-        };
-        let counts: Vec<String> = self
-            .seen
-            .iter()
-            .map(|(sign, times)| format!("{times} {}", sign.in_words()))
-            .collect();
-        let counts = match counts.is_empty() {
-            true => String::new(),
-            false => format!(": {}", counts.join(", ")),
         };
         format!("In place of TCP's congestion control {what}, {acted}{counts}.")
     }
@@ -193,7 +223,7 @@ mod tests {
         assert_eq!((seen.read, seen.unread), (0, 4));
         let ethernet = Some(LinkLayer::Ethernet);
         assert!(
-            seen.in_words(ethernet)
+            seen.in_words(ethernet, false)
                 .contains("no counter that would show")
         );
         let grown = |name: &str, by| Grown {
@@ -206,8 +236,16 @@ mod tests {
         ];
         seen.count(&Fact::known(all, "test"));
         assert_eq!(seen.seen[&Sign::Notifications], u64::MAX);
-        assert!(seen.in_words(ethernet).contains("was seen to act: 18446"));
-        let infiniband = seen.in_words(Some(LinkLayer::InfiniBand));
+        assert!(
+            seen.in_words(ethernet, false)
+                .contains("was seen to act: 18446")
+        );
+        let software = seen.in_words(ethernet, true);
+        assert!(
+            software.contains("nothing holds senders back"),
+            "{software}"
+        );
+        let infiniband = seen.in_words(Some(LinkLayer::InfiniBand), false);
         assert!(
             infiniband.contains("which was not seen to act"),
             "{infiniband}"

@@ -77,6 +77,27 @@ impl EndCost {
         self.is_whole() && self.noise_us > 0.1 * self.spent_us()
     }
 
+    /// Whether no more was spent than ticks may miss: next to nothing, or hidden in them. Then its
+    /// numbers are those of [`Self::at_most`], and it took less.
+    pub fn is_hidden(&self) -> bool {
+        self.is_whole() && self.spent_us() < self.noise_us
+    }
+
+    /// The same end, had it spent all that ticks may have missed as well.
+    pub fn at_most(&self) -> Self {
+        let missed = |beside: f64| beside + self.noise_us;
+        Self {
+            beside_us: self.beside_us.clone().map(missed),
+            ..self.clone()
+        }
+    }
+
+    /// Whether nothing is known of it: its threads slept, and what the kernel spent beside them is
+    /// unknown.
+    pub fn is_unknown(&self) -> bool {
+        !self.is_whole() && self.spent_us() < LEAST_US
+    }
+
     /// Whether the host carried other load.
     pub fn is_busy(&self) -> bool {
         self.idle_cores.value().is_some_and(|cores| *cores > BUSY)
@@ -235,6 +256,33 @@ mod tests {
     }
 
     #[test]
+    fn what_ticks_may_miss_is_no_zero() {
+        // The threads took 20 ms, and the host not a tick more than it does idle.
+        let still = CpuUse {
+            user_us: 20_000,
+            system_us: 0,
+            host: Fact::known(host(120_000, 0), "/proc/stat"),
+            ..cpu()
+        };
+        let cost = EndCost::of(&still, 1_250_000_000, None).unwrap();
+        assert!(cost.is_hidden() && cost.is_noisy() && !cost.is_unknown());
+        let most = cost.at_most();
+        // 20 ms and four ticks at each end, as of the look at the idle host.
+        assert_eq!(most.spent_us(), 140_000.0);
+        assert!((most.cores_for(Gbps(100.0)).unwrap() - 1.4).abs() < 1e-9);
+        assert!(!EndCost::of(&cpu(), 1, None).unwrap().is_hidden());
+        // Of a thread that slept on a host that says nothing there is no number at all.
+        let silent = CpuUse {
+            user_us: 0,
+            system_us: 0,
+            host: Fact::unknown("not read"),
+            ..cpu()
+        };
+        let cost = EndCost::of(&silent, 1, None).unwrap();
+        assert!(cost.is_unknown() && !cost.is_hidden());
+    }
+
+    #[test]
     fn other_load_is_told() {
         let idle = IdleCpu {
             elapsed_us: 100_000,
@@ -287,6 +335,32 @@ mod tests {
             // A rate near the end of what an f64 holds is nobody's.
             let cores = cost.cores_for(Gbps(rate.clamp(-1e12, 1e12)));
             prop_assert!(cores.is_none_or(|cores| cores.is_finite() && cores >= 0.0));
+        }
+
+        #[test]
+        fn what_is_hidden_is_bounded_by_more_than_was_counted(
+            threads in 0u64..1 << 34, softirq in 0u64..1 << 34, bytes in 1u64..1 << 40,
+        ) {
+            let host = host(threads + 100_000, softirq);
+            let cpu = CpuUse { user_us: threads, system_us: 0, host: Fact::known(host, "test"), ..cpu() };
+            let cost = EndCost::of(&cpu, bytes, None).unwrap();
+            let most = cost.at_most();
+            prop_assert!(most.ns_per_kib() > cost.ns_per_kib());
+            prop_assert!(most.per_core() < cost.per_core() || cost.per_core().is_none());
+            prop_assert_eq!(cost.is_hidden(), cost.spent_us() < cost.noise_us);
+            // Nothing that is told apart from nothing is told as less than that.
+            prop_assert!(!cost.is_hidden() || cost.is_noisy());
+        }
+
+        #[test]
+        fn host_counters_that_were_reset_make_no_number(
+            threads in 1_000_000u64..1 << 40, lost in 50_000u64..1_000_000, bytes in 1u64..1 << 40,
+        ) {
+            let host = host(threads - lost, 0);
+            let cpu = CpuUse { user_us: threads, system_us: 0, host: Fact::known(host, "test"), ..cpu() };
+            let cost = EndCost::of(&cpu, bytes, None).unwrap();
+            prop_assert!(!cost.is_whole() && !cost.is_hidden());
+            prop_assert_eq!(cost.spent_us(), threads as f64);
         }
 
         #[test]

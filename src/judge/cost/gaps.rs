@@ -1,10 +1,13 @@
 //! What of the cost of moving data was not measured, and why.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::{cost_probes, cost_step};
+use super::{burst_step, cost_probes, cost_step};
 use crate::ledger::{Ledger, NodeState, Probe};
-use crate::model::{NicId, Outcome, Pair, ProbeSpec, Rail};
+use crate::model::{
+    CostStep, NO_HUGE_PAGES, NicId, Outcome, Pair, ProbeSpec, ProbeStage, Rail, RunEnd,
+};
+use crate::plan::{burst_specs, cost_probes as cost_probes_of};
 
 /// What was not measured, for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,34 +18,129 @@ pub struct CostGap {
     pub of: &'static str,
     /// Why.
     pub why: String,
+    /// Whether a finding tells it as well: `node-lost`.
+    pub is_finding: bool,
 }
 
-/// Everything that was not measured, each reason once.
-pub(super) fn of(ledger: &Ledger) -> Vec<CostGap> {
-    let mut gaps: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
-    let mut add = |of, why: String| *gaps.entry((of, why)).or_default() += 1;
+/// What was not measured, each reason once.
+#[derive(Debug, Default)]
+pub(super) struct Gaps {
+    /// What keeps a run from being complete.
+    pub missing: Vec<CostGap>,
+    /// What hosts may do without, and nobody asked for by name.
+    pub unavailable: Vec<CostGap>,
+}
+
+/// Everything that was not measured.
+pub(super) fn of(ledger: &Ledger) -> Gaps {
+    let (mut missing, mut unavailable) = (Counted::new(), Counted::new());
+    let mut add = |of, why: String, is_finding| {
+        *missing.entry((of, why, is_finding)).or_default() += 1;
+    };
     for (name, node) in ledger.nodes() {
         match &node.state {
             NodeState::Connected { .. } => {}
-            NodeState::Lost { why } => add("node", format!("{name} was lost: {why}")),
+            NodeState::Lost { why } => {
+                add("node", format!("{name} was lost: {why}"), true);
+            }
             _ => add(
                 "node",
                 format!("{name} was not reached before the run ended"),
+                false,
             ),
         }
     }
     for (probe, why) in failures(ledger) {
-        let spec = probe.planned.spec.as_ref();
-        let step = ledger.settings().zip(spec);
-        let step = step.and_then(|(settings, spec)| cost_step(settings, spec));
-        let step = step.map_or(String::new(), |step| format!("{step}: "));
-        add("probe", format!("{step}{why}"));
+        let step = step_of(ledger, probe);
+        let named = step.map_or(String::new(), |step| format!("{step}: "));
+        let why = format!("{named}{why}");
+        match step.is_some_and(|step| is_unavailable(ledger, step, probe)) {
+            true => *unavailable.entry(("probe", why, false)).or_default() += 1,
+            false => add("probe", why, false),
+        }
     }
     for why in unmet(ledger) {
-        add("NIC direction", why);
+        add("NIC direction", why, false);
     }
-    let gap = |((of, why), count)| CostGap { count, of, why };
-    gaps.into_iter().map(gap).collect()
+    for step in without_burst(ledger) {
+        let asked = is_asked_for(ledger, step);
+        let (is_gap, why) = match ledger.end() == Some(RunEnd::Complete) {
+            true => (
+                asked,
+                "many to one takes three nodes of a rail whose NICs can be probed at one time",
+            ),
+            false => (true, "many to one: the run ended before that"),
+        };
+        let why = why.to_owned();
+        match is_gap {
+            true => add("burst", why, false),
+            false => *unavailable.entry(("burst", why, false)).or_default() += 1,
+        }
+    }
+    Gaps {
+        missing: listed(missing),
+        unavailable: listed(unavailable),
+    }
+}
+
+/// How often there was what was not measured, by what it is, why, and whether a finding tells it.
+type Counted = BTreeMap<(&'static str, String, bool), usize>;
+
+fn listed(counted: Counted) -> Vec<CostGap> {
+    let gap = |((of, why, is_finding), count)| CostGap {
+        count,
+        of,
+        why,
+        is_finding,
+    };
+    counted.into_iter().map(gap).collect()
+}
+
+fn step_of(ledger: &Ledger, probe: &Probe) -> Option<CostStep> {
+    cost_step(ledger.settings()?, probe.planned.spec.as_ref()?)
+}
+
+/// Whether a step was asked for by its name.
+fn is_asked_for(ledger: &Ledger, step: CostStep) -> bool {
+    let settings = ledger.settings();
+    let cost = settings.and_then(|settings| settings.cost.as_ref());
+    cost.is_some_and(|cost| cost.only.contains(&step))
+}
+
+/// The ways by which many were to send to one, for each rail on which no burst was planned.
+fn without_burst(ledger: &Ledger) -> Vec<CostStep> {
+    let Some((cost, settings)) = ledger
+        .settings()
+        .and_then(|settings| Some((settings.cost.as_ref()?, settings)))
+    else {
+        return Vec::new();
+    };
+    let rails: BTreeSet<Rail> = ledger.rail_nics().map(|(rail, ..)| rail).collect();
+    let mut planned: HashSet<(CostStep, Rail)> = HashSet::new();
+    for probe in cost_probes(ledger) {
+        let step = burst_step(ledger, probe);
+        planned.extend(step.map(|step| (step, probe.planned.pair.rail)));
+    }
+    let steps = burst_specs(cost, &settings.probe).into_iter();
+    let all = steps.flat_map(|(step, _)| rails.iter().map(move |rail| (step, *rail)));
+    let open = all.filter(|one| !planned.contains(one));
+    open.map(|(step, _)| step).collect()
+}
+
+/// Whether a probe failed for want of something that hosts may do without, and its step was not asked
+/// for by name.
+fn is_unavailable(ledger: &Ledger, step: CostStep, probe: &Probe) -> bool {
+    if is_asked_for(ledger, step) {
+        return false;
+    }
+    match &probe.outcome {
+        Some(Outcome::Failed { stage, why, .. }) => {
+            step == CostStep::WriteHuge
+                && *stage == ProbeStage::Prepare
+                && why.contains(NO_HUGE_PAGES)
+        }
+        _ => false,
+    }
 }
 
 type Key<'a> = (&'a Pair, &'a Option<ProbeSpec>);
@@ -78,11 +176,26 @@ fn told(probe: &Probe) -> bool {
 }
 
 /// Directions of NICs for which no probe was planned, with the reason.
+///
+/// Where nothing is measured both ways, a NIC has to take part at either end.
 fn unmet(ledger: &Ledger) -> Vec<String> {
-    let ends = cost_probes(ledger).map(|probe| &probe.planned.pair);
+    let Some(settings) = ledger.settings() else {
+        return Vec::new();
+    };
+    let wanted = settings.cost.as_ref();
+    let wanted = wanted.map_or(Vec::new(), |cost| cost_probes_of(cost, &settings.probe));
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let one_way = wanted.iter().all(|probe| !probe.both_ways);
+    let of_pairs = cost_probes(ledger).filter(|probe| burst_step(ledger, probe).is_none());
+    let ends = of_pairs.map(|probe| &probe.planned.pair);
     let mut planned: HashSet<(Rail, &NicId, bool)> = HashSet::new();
     for Pair { from, to, rail } in ends {
         planned.extend([(*rail, from, true), (*rail, to, false)]);
+        if one_way {
+            planned.extend([(*rail, from, false), (*rail, to, true)]);
+        }
     }
     let mut unmet = Vec::new();
     for (rail, node, nic) in ledger.rail_nics() {

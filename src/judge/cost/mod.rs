@@ -4,6 +4,7 @@
 mod congestion;
 mod cpu;
 mod gaps;
+mod incast;
 mod savings;
 mod sizes;
 #[cfg(test)]
@@ -13,6 +14,8 @@ mod words;
 pub use congestion::{Congestion, Sign};
 pub use cpu::EndCost;
 pub use gaps::CostGap;
+pub use incast::Incast;
+pub(in crate::judge) use incast::burst_step;
 pub use savings::{Saving, Savings};
 pub use sizes::{Crossover, SizeCost};
 
@@ -24,15 +27,20 @@ use crate::model::{
     Bytes, Completion, CostSettings, CostStep, Fact, Gbps, LinkLayer, Outcome, Pair, PingPong,
     ProbeSpec, Purpose, Rail, Registration, RunEnd, RunSettings,
 };
-use crate::plan::specs;
+use crate::plan::{burst_specs, specs};
 
 /// What a run measured of the cost of moving data.
 #[derive(Debug, Clone)]
 pub struct CostReport<'a> {
     /// Each pair of which something was measured, by rail, initiator and target.
     pub pairs: Vec<PairCost<'a>>,
+    /// Bursts of many senders to one NIC, by rail, receiver and way.
+    pub incasts: Vec<Incast<'a>>,
     /// What was not measured.
     pub gaps: Vec<CostGap>,
+    /// What was not measured because hosts lack something that they may do without, and that nobody
+    /// asked for by name: the run is complete without it.
+    pub unavailable: Vec<CostGap>,
     /// Probes that were measured.
     pub measured: usize,
     /// Whether the run came to its end.
@@ -175,9 +183,12 @@ impl<'a> CostReport<'a> {
     pub fn of(ledger: &'a Ledger) -> Option<Self> {
         let pairs = pair_costs(ledger)?;
         let measured = cost_probes(ledger).filter(|probe| probe.measurement().is_some());
+        let gaps = gaps::of(ledger);
         Some(Self {
             pairs,
-            gaps: gaps::of(ledger),
+            incasts: incast::of(ledger),
+            gaps: gaps.missing,
+            unavailable: gaps.unavailable,
             measured: measured.count(),
             is_over: ledger.end() == Some(RunEnd::Complete),
         })
@@ -185,7 +196,7 @@ impl<'a> CostReport<'a> {
 
     /// Whether everything that was asked for was measured.
     pub fn is_complete(&self) -> bool {
-        self.is_over && self.gaps.is_empty() && !self.pairs.is_empty()
+        self.is_over && self.gaps.is_empty() && self.measured > 0
     }
 }
 
@@ -195,7 +206,16 @@ pub(super) fn pair_costs(ledger: &Ledger) -> Option<Vec<PairCost<'_>>> {
     let settings = ledger.settings()?;
     let cost = settings.cost.as_ref()?;
     let mut by_pair: BTreeMap<(Rail, String, String), Probes<'_>> = BTreeMap::new();
-    for probe in cost_probes(ledger) {
+    // A burst measures no pair.
+    let bursts: Vec<ProbeSpec> = burst_specs(cost, &settings.probe)
+        .into_iter()
+        .map(|(_, spec)| spec)
+        .collect();
+    let of_pairs = |probe: &&Probe| {
+        let spec = probe.planned.spec.as_ref();
+        spec.is_none_or(|spec| !bursts.contains(spec))
+    };
+    for probe in cost_probes(ledger).filter(of_pairs) {
         let Pair { from, to, rail } = &probe.planned.pair;
         let key = (*rail, from.to_string(), to.to_string());
         by_pair.entry(key).or_default().push(probe);
@@ -306,7 +326,8 @@ impl<'a> Found<'a, '_> {
     }
 
     fn steps(&self) -> Vec<StepCost<'a>> {
-        let steps = CostStep::ALL.iter().filter(|step| !step.is_by_size());
+        let is_one = |step: &&CostStep| !step.is_by_size() && !step.is_incast();
+        let steps = CostStep::ALL.iter().filter(is_one);
         let found = steps.filter_map(|step| {
             let (probe, spec) = self.of(*step).pop()?;
             StepCost::of(*step, probe, &spec)

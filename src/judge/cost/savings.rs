@@ -1,7 +1,7 @@
 //! What is saved by not copying, and what by not going through the kernel: two things, each measured with
 //! and without the other.
 
-use super::StepCost;
+use super::{EndCost, StepCost};
 use crate::model::CostStep;
 
 /// CPU time for each KiB by one way of moving data and by another.
@@ -15,36 +15,65 @@ pub struct Saving {
     pub ns_per_kib: [f64; 2],
     /// Whether that is of both ends; else it is of the initiator alone.
     pub both_ends: bool,
+    /// Whether `to` takes less than it says, and more is saved: an end of it is hidden in ticks.
+    pub at_least: bool,
+    /// Nanoseconds per KiB that `to` takes at the least.
+    pub to_least: f64,
 }
 
 impl Saving {
-    /// Between two ways that were measured; `None` where one of them only polls.
+    /// Between two ways that were measured; `None` where one of them only polls, where an initiator
+    /// said nothing, or where all that `from` took is hidden in ticks.
     pub fn between(from: &StepCost<'_>, to: &StepCost<'_>) -> Option<Self> {
         if from.polls || to.polls {
             return None;
         }
-        let mine = [from, to].map(|step| step.ends[0].as_ref().map(|end| end.ns_per_kib()));
-        let theirs = [from, to].map(|step| step.ends[1].as_ref().map(|end| end.ns_per_kib()));
-        let [Some(a), Some(b)] = mine else {
-            return None;
+        let known = |step: &StepCost<'_>, end: usize| {
+            let end = step.ends[end].as_ref();
+            end.is_some_and(|end| !end.is_unknown())
         };
-        let (ns_per_kib, both_ends) = match theirs {
-            [Some(c), Some(d)] => ([a + c, b + d], true),
-            _ => ([a, b], false),
+        if !known(from, 0) || !known(to, 0) {
+            return None;
+        }
+        let both_ends = known(from, 1) && known(to, 1);
+        let ends = if both_ends { 0..2 } else { 0..1 };
+        let of = |step| ends.clone().filter_map(move |end| end_of(step, end));
+        if of(from).all(EndCost::is_hidden) {
+            return None;
+        }
+        // Of what ticks hide the least that may be saved: none of `from`'s, all of `to`'s.
+        let most = |end: &EndCost| match end.is_hidden() {
+            true => end.at_most().ns_per_kib(),
+            false => end.ns_per_kib(),
         };
         Some(Self {
             from: from.step,
             to: to.step,
-            ns_per_kib,
+            ns_per_kib: [
+                of(from).map(EndCost::ns_per_kib).sum(),
+                of(to).map(most).sum(),
+            ],
             both_ends,
+            at_least: of(to).any(EndCost::is_hidden),
+            to_least: of(to).map(EndCost::ns_per_kib).sum(),
         })
     }
 
-    /// The share of what `from` takes that `to` does not; below 0 where it takes more.
+    /// The share of what `from` takes that `to` does not; below 0 where it takes more. `None` where it
+    /// may be either.
     pub fn share(&self) -> Option<f64> {
         let [from, to] = self.ns_per_kib;
+        let to = match (to > from, self.to_least > from) {
+            (true, false) if self.at_least => return None,
+            (true, true) => self.to_least,
+            _ => to,
+        };
         (from > 0.0).then(|| 1.0 - to / from)
     }
+}
+
+fn end_of<'a>(step: &'a StepCost<'_>, end: usize) -> Option<&'a EndCost> {
+    step.ends[end].as_ref()
 }
 
 /// The two savings, and both together.

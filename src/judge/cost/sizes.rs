@@ -38,8 +38,8 @@ impl Crossover {
     /// Of what was measured at sizes that go up.
     pub fn of(sizes: &[SizeCost<'_>]) -> Self {
         let known = sizes.iter().filter_map(|size| {
-            let [tcp, write] = size.saving()?.ns_per_kib;
-            Some((size.size, write < tcp))
+            let saving = size.saving()?;
+            saving.share().map(|share| (size.size, share > 0.0))
         });
         let known: Vec<(Bytes, bool)> = known.collect();
         if known.len() < 2 {

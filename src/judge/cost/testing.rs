@@ -3,7 +3,7 @@
 use crate::ledger::Ledger;
 use crate::ledger::testing::{events, ledger, measured};
 use crate::model::*;
-use crate::plan::{cost_probes, cost_tests};
+use crate::plan::{burst_specs, cost_probes, cost_tests};
 
 /// The ways of moving data that tell the two savings apart.
 pub const MAIN: [CostStep; 5] = [
@@ -75,12 +75,43 @@ pub fn events_of(
             usual = Some(settings.probe.clone());
         }
     }
-    let probes = cost_probes(&cost, &usual.expect("a run"));
+    let usual = usual.expect("a run");
+    let probes = cost_probes(&cost, &usual);
     let pairs = all.iter().filter_map(|event| match event {
         Event::RoundPlanned { pairs, .. } => Some(pairs[0].clone()),
         _ => None,
     });
-    for like in pairs.collect::<Vec<_>>() {
+    let pairs: Vec<PlannedPair> = pairs.collect();
+    for (step, spec) in burst_specs(&cost, &usual) {
+        // All to the first node; two of them are too few.
+        let to = |like: &&PlannedPair| like.pair.to.node == pairs[0].pair.from.node;
+        let first = probe;
+        let of_burst = pairs.iter().filter(to).filter(|_| nodes > 2).map(|like| {
+            probe += 1;
+            PlannedPair {
+                probe: ProbeId(probe - 1),
+                purpose: Purpose::Cost,
+                spec: Some(spec.clone()),
+                ..like.clone()
+            }
+        });
+        let of_burst: Vec<PlannedPair> = of_burst.collect();
+        if of_burst.is_empty() {
+            continue;
+        }
+        let many = of_burst.len() as f64;
+        planned.push(Event::RoundPlanned {
+            round: first as u32,
+            pairs: of_burst,
+        });
+        for id in (first..probe).map(ProbeId) {
+            let mut outcome = measured(reaches(step).0 / many);
+            change(step, &mut outcome);
+            planned.push(Event::ProbeStarted { probe: id });
+            planned.push(Event::ProbeEnded { probe: id, outcome });
+        }
+    }
+    for like in pairs {
         for what in &probes {
             let (rate, from, to) = reaches(what.step);
             let mut outcome = measured(rate);

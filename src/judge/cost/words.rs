@@ -1,6 +1,6 @@
 //! What was measured of a pair, in sentences.
 
-use super::{Crossover, PairCost, StepCost};
+use super::{Crossover, EndCost, PairCost, StepCost};
 use crate::model::{CostStep, Gbps};
 
 impl PairCost<'_> {
@@ -31,7 +31,13 @@ impl PairCost<'_> {
 
     fn per_core(&self) -> Option<String> {
         let [tcp, write] = [self.tcp()?, self.step(CostStep::Write)?];
-        let rate = |step: &StepCost<'_>| step.ends[0].as_ref()?.per_core();
+        let rate = |step: &StepCost<'_>| {
+            let end = step.ends[0].as_ref()?;
+            match end.is_hidden() {
+                true => Some(format!("more than {}", end.at_most().per_core()?)),
+                false => Some(end.per_core()?.to_string()),
+            }
+        };
         Some(format!(
             "One core of {} sends {} by TCP and {} by RDMA writes.",
             self.pair.from.node,
@@ -44,8 +50,11 @@ impl PairCost<'_> {
         let line = *self.line.value()?;
         let [tcp, write] = [self.tcp()?, self.step(CostStep::Write)?];
         let cores = |step: &StepCost<'_>, end: usize| {
-            let end = step.ends[end].as_ref()?;
-            Some(in_cores(end.cores_for(line)?))
+            let end = step.ends[end].as_ref().filter(|end| !end.is_unknown())?;
+            match end.is_hidden() {
+                true => Some(less_than(end.at_most().cores_for(line)?, "cores")),
+                false => Some(in_cores(end.cores_for(line)?)),
+            }
         };
         let both = |step: &StepCost<'_>| match (cores(step, 0), cores(step, 1)) {
             (Some(from), Some(to)) => {
@@ -68,9 +77,10 @@ impl PairCost<'_> {
         let known = named.iter().filter_map(|(name, saving)| {
             let share = saving.share()?;
             let percent = in_percent(share.abs());
-            Some(match share >= 0.0 {
-                true => format!("{name} saves {percent}"),
-                false => format!("{name} takes {percent} more"),
+            Some(match (share >= 0.0, saving.at_least) {
+                (true, true) => format!("{name} saves at least {percent}"),
+                (true, false) => format!("{name} saves {percent}"),
+                (false, _) => format!("{name} takes {percent} more"),
             })
         });
         let known: Vec<String> = known.collect();
@@ -79,7 +89,10 @@ impl PairCost<'_> {
             false => "of the sender",
         };
         let share = in_percent(together.share()?.max(0.0));
-        let all = format!("RDMA saves {share} of the CPU time {ends} that TCP takes for each byte");
+        let least = if together.at_least { "at least " } else { "" };
+        let all = format!(
+            "RDMA saves {least}{share} of the CPU time {ends} that TCP takes for each byte"
+        );
         Some(match known.is_empty() {
             true => format!("{all}."),
             false => format!("{all}; {}.", known.join(", ")),
@@ -89,10 +102,14 @@ impl PairCost<'_> {
     /// A target has no part in a write.
     fn one_sided(&self) -> Option<String> {
         let target = self.step(CostStep::Write)?.ends[1].as_ref()?;
+        if target.is_unknown() {
+            return None;
+        }
         // A GB is 10^9 bytes, 8 Gb.
-        let told = match target.cores_for(Gbps(8.0))? * 1e3 {
-            ms if ms < 0.05 => "less than 0.1 ms".to_owned(),
-            ms => format!("{:.1} ms", ms.min(999_999.0)),
+        let ms = |end: &EndCost| Some(end.cores_for(Gbps(8.0))? * 1e3);
+        let told = match target.is_hidden() {
+            true => less_than(ms(&target.at_most())?, "ms"),
+            false => format!("{:.1} ms", ms(target)?.clamp(0.1, 999_999.0)),
         };
         Some(format!(
             "While it was written to, {} spent {told} of CPU time for each GB.",
@@ -117,6 +134,14 @@ impl PairCost<'_> {
             Crossover::Unknown => None,
         }
     }
+}
+
+/// `less than 0.2 cores`, rounded up to a tenth.
+fn less_than(most: f64, of: &str) -> String {
+    format!(
+        "less than {:.1} {of}",
+        ((most * 10.0).ceil() / 10.0).min(99_999.0)
+    )
 }
 
 /// `3.2 cores`; what is next to nothing is said to be that.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{About, Context, names, plain};
+use crate::judge::cost::burst_step;
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
     Evidence, Fact, Finding, Grown, LinkLayer, NicId, Outcome, Rail, Rule, Severity, Subject,
@@ -115,6 +116,10 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let mut lossy: BTreeMap<Rail, Vec<(&Probe, Evidence)>> = BTreeMap::new();
     for probe in context.ledger.unclean() {
         let pair = &probe.planned.pair;
+        // Many that send to one are meant to fill it: what they lose is told of the burst.
+        if burst_step(context.ledger, probe).is_some() {
+            continue;
+        }
         // Most lost nothing: names are looked at last.
         if let Some(evidence) = of_probe(context.ledger, probe)
             && !told.contains(&pair.from)

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::model::{
-    Checked, CpuUse, Fact, IdleCpu, Measurement, ProbeKind, Registration, RemoteMemory, Role,
-    TransferEnd, Verification,
+    Checked, Completion as CompletionKind, CpuUse, Fact, IdleCpu, Measurement, ProbeKind,
+    Registration, RemoteMemory, Role, TransferEnd, Verification,
 };
 use crate::probe::cpu::{HostClock, ThreadClock, cpu_use, rest};
 use crate::probe::error::ProbeError;
@@ -152,10 +152,13 @@ impl Ends {
         }
     }
 
-    /// The calling thread on one processor, where CPU time is accounted for.
+    /// The calling thread on one processor, where CPU time is accounted for. One that polls spends a core
+    /// in any case, and would be in the way of what the kernel has to do on that processor: software RDMA
+    /// has all of its work there.
     pub fn pinned(&self) -> Option<Pinned> {
         let pin = || Pinned::to_one_of(&self.cpus, self.nonce);
-        self.job.account.then(pin).flatten()
+        let sleeps = self.job.completion == CompletionKind::Event;
+        (self.job.account && sleeps).then(pin).flatten()
     }
 
     fn verify(&self, cpu: Fact<CpuUse>, stop: &AtomicBool) -> Result<Verification, ProbeError> {

@@ -1,7 +1,7 @@
 //! TCP on the NIC's own address: prepare, connect, run, verify, as for RDMA.
 //!
 //! The target listens, and takes exactly the connections that open with its token and come from the
-//! initiator's address. Each connection has a thread at both ends. The receiver tells every 10 ms, on
+//! initiator's address. Each connection has a thread at both ends. The receiver tells every 20 ms, on
 //! the same connection, how much it has: the rate is of what arrived. What it holds last is compared.
 
 mod address;

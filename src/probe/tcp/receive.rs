@@ -11,8 +11,8 @@ use super::{Plan, SLICE, is_pause};
 use crate::probe::cpu::{HostClock, ThreadClock, ThreadUse};
 use crate::probe::error::ProbeError;
 
-/// How often the sender is told how much arrived.
-const REPORT: Duration = Duration::from_millis(10);
+/// How often the sender is told how much arrived: each time takes CPU time at both ends.
+const REPORT: Duration = Duration::from_millis(20);
 /// How long a round may take to begin, once its connections are there.
 const BEFORE: Duration = Duration::from_secs(300);
 /// How long after its time a transfer may end.

@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv};
 
-use super::Plan;
 use super::send::{Sent, send};
+use super::{Plan, SLICE};
 use crate::model::{Fact, Measurement, TcpFacts, TransferEnd, ZeroCopy};
 use crate::probe::cpu::{HostClock, ThreadClock, cpu_use, rest};
 use crate::probe::error::ProbeError;
 use crate::probe::meter::{Meter, Reading, micros};
 use crate::verbs::StallWatchdog;
 
-/// Between two looks at what the receiver tells. Not by poll(2): that tells of notices of
-/// MSG_ZEROCOPY, too, which are the sender's to read.
+/// Between two looks at what the receivers of several connections tell. Not by poll(2): that tells of
+/// notices of MSG_ZEROCOPY, too, which are the sender's to read. One connection is waited for: on a
+/// host with a single processor each look would be taken from the sender.
 const LOOK: Duration = Duration::from_millis(2);
 /// Nothing arrives for so long: the peer is gone.
 const STALL: Duration = Duration::from_secs(10);
@@ -169,11 +170,12 @@ struct Reports {
 }
 
 impl Reports {
-    /// Reads what is there; how much more has arrived.
-    fn read(&mut self, stream: &TcpStream) -> Result<u64, ProbeError> {
+    /// Reads what is there, or with no flag what comes before the socket's time is over; how much more
+    /// has arrived.
+    fn read(&mut self, stream: &TcpStream, flags: MsgFlags) -> Result<u64, ProbeError> {
         let mut buffer = [0; 512];
         let before = self.told;
-        match recv(stream.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT) {
+        match recv(stream.as_raw_fd(), &mut buffer, flags) {
             Ok(0) => self.ended = true,
             Ok(count) => self.rest.extend(&buffer[..count]),
             Err(Errno::EAGAIN | Errno::EINTR) => {}
@@ -204,11 +206,22 @@ fn hear(
     let mut meter = Meter::new(&plan.shape);
     let mut reports: Vec<Reports> = streams.iter().map(|_| Reports::default()).collect();
     let mut watchdog = StallWatchdog::new(STALL, began);
+    for stream in streams {
+        // What bounds a wait, so that this thread looks whether to stop.
+        let bounded = stream.set_read_timeout(Some(SLICE));
+        bounded.map_err(ProbeError::Tcp)?;
+    }
     while reports.iter().any(|report| !report.ended) {
-        sleep(LOOK);
+        let flags = match streams.len() {
+            1 => MsgFlags::empty(),
+            _ => {
+                sleep(LOOK);
+                MsgFlags::MSG_DONTWAIT
+            }
+        };
         let mut bytes = 0;
         for (report, stream) in reports.iter_mut().zip(streams) {
-            bytes += report.read(stream)?;
+            bytes += report.read(stream, flags)?;
         }
         // Before the clock is read: a sender that has ended by then ended no later.
         let ended = senders.iter().any(ScopedJoinHandle::is_finished);

@@ -7,11 +7,18 @@ use serde_json::{Value, json};
 
 use super::RULES;
 use crate::judge::{
-    CostReport, Crossover, EndCost, Judgement, PairCost, Saving, SizeCost, StepCost,
+    Congestion, CostReport, Crossover, EndCost, Incast, Judgement, PairCost, Saving, SizeCost,
+    StepCost,
 };
 use crate::ledger::Ledger;
 use crate::model::{Fact, Gbps, Outcome};
 use crate::report::json::{REPORT_SCHEMA, finding};
+
+/// Why an end has bounds in the place of numbers.
+const HIDDEN: &str = "less was spent than ticks of 10 ms may miss";
+
+/// Why it has neither.
+const UNKNOWN: &str = "its threads slept, and what the kernel spent beside them is not known";
 
 /// Writes the report of a run that measured nothing but the cost as one JSON document.
 ///
@@ -44,8 +51,48 @@ pub(in crate::report) fn value(report: &CostReport<'_>) -> Value {
         "complete": report.is_complete(),
         "probes": report.measured,
         "gaps": report.gaps.iter().map(gap).collect::<Vec<_>>(),
+        "unavailable": report.unavailable.iter().map(gap).collect::<Vec<_>>(),
         "pairs": report.pairs.iter().map(pair).collect::<Vec<_>>(),
+        "incasts": report.incasts.iter().map(incast).collect::<Vec<_>>(),
     })
+}
+
+/// Several senders to one NIC at once.
+fn incast(burst: &Incast<'_>) -> Value {
+    let acted = burst.acted();
+    let senders = burst.senders.iter();
+    let senders = senders.map(|(nic, rate)| json!({"nic": nic, "gbps": rate}));
+    let not_counted = burst.not_counted.value().map(|signs| {
+        let names: Vec<&str> = signs.iter().map(|sign| sign.name()).collect();
+        names
+    });
+    json!({
+        "step": burst.step,
+        "to": burst.to,
+        "rail": burst.rail,
+        "line_gbps": burst.line.value(),
+        "software_rdma": burst.is_software,
+        "senders": senders.collect::<Vec<_>>(),
+        "failed": burst.failed,
+        "gbps": burst.together(),
+        "least_to_most": burst.fairness(),
+        "held_back_by": burst.held_by,
+        "acted": acted.value(),
+        "acted_unknown": acted.why_unknown(),
+        "at_senders": congestion(&burst.at_senders),
+        "at_receiver": congestion(&burst.at_receiver),
+        "not_counted": not_counted,
+        "not_counted_unknown": burst.not_counted.why_unknown(),
+    })
+}
+
+/// What was counted, by the names of signs.
+fn congestion(counted: &Congestion) -> Value {
+    let signs = counted.seen.iter();
+    let seen: serde_json::Map<String, Value> = signs
+        .map(|(sign, times)| (sign.name().to_owned(), json!(times)))
+        .collect();
+    json!({"seen": seen, "read": counted.read, "unread": counted.unread})
 }
 
 fn pair(pair: &PairCost<'_>) -> Value {
@@ -56,10 +103,6 @@ fn pair(pair: &PairCost<'_>) -> Value {
         Crossover::Nowhere => json!("nowhere"),
         Crossover::Unknown => Value::Null,
     };
-    let signs = pair.congestion.seen.iter();
-    let seen: serde_json::Map<String, Value> = signs
-        .map(|(sign, times)| (sign.name().to_owned(), json!(times)))
-        .collect();
     let latency = pair
         .latency
         .iter()
@@ -84,7 +127,7 @@ fn pair(pair: &PairCost<'_>) -> Value {
         "worth_it": crossover,
         "latency": latency.collect::<Vec<_>>(),
         "registration": pair.registrations,
-        "congestion": {"seen": seen, "read": pair.congestion.read, "unread": pair.congestion.unread},
+        "congestion": congestion(&pair.congestion),
     })
 }
 
@@ -113,6 +156,9 @@ fn step(cost: &StepCost<'_>, line: Option<Gbps>) -> Value {
 
 fn end(cpu: &EndCost, line: Option<Gbps>) -> Value {
     let fact = |fact: &Fact<f64>| fact.value().copied();
+    let hidden = cpu.is_hidden().then(|| cpu.at_most());
+    // What ticks hide is no number, but a bound.
+    let told = hidden.is_none() && !cpu.is_unknown();
     json!({
         "user_us": cpu.user_us,
         "system_us": cpu.system_us,
@@ -121,10 +167,21 @@ fn end(cpu: &EndCost, line: Option<Gbps>) -> Value {
         "noise_us": cpu.noise_us,
         "idle_cores": fact(&cpu.idle_cores),
         "busy_before": cpu.is_busy(),
-        "ns_per_kib": cpu.ns_per_kib(),
-        "gbps_per_core": cpu.per_core(),
-        "cores_per_100_gbps": cpu.cores_for(Gbps(100.0)),
-        "cores_for_line": line.and_then(|line| cpu.cores_for(line)),
+        "ns_per_kib": told.then(|| cpu.ns_per_kib()),
+        "gbps_per_core": cpu.per_core().filter(|_| told),
+        "cores_per_100_gbps": cpu.cores_for(Gbps(100.0)).filter(|_| told),
+        "cores_for_line": line.and_then(|line| cpu.cores_for(line)).filter(|_| told),
+        "why_null": match told {
+            true => None,
+            false if hidden.is_some() => Some(HIDDEN),
+            false => Some(UNKNOWN),
+        },
+        "bounds": hidden.map(|most| json!({
+            "ns_per_kib_below": most.ns_per_kib(),
+            "gbps_per_core_above": most.per_core(),
+            "cores_per_100_gbps_below": most.cores_for(Gbps(100.0)),
+            "cores_for_line_below": line.and_then(|line| most.cores_for(line)),
+        })),
     })
 }
 
@@ -138,6 +195,7 @@ fn saving(saving: Option<Saving>) -> Value {
         "ns_per_kib": saving.ns_per_kib,
         "both_ends": saving.both_ends,
         "share": saving.share(),
+        "at_least": saving.at_least,
     })
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Row {
 struct End {
     /// What there is to know of its numbers, in a character or two.
     mark: String,
+    /// Whether less was spent than they say, and a core carries more: the rest is hidden in ticks.
+    is_hidden: bool,
     ns_per_kib: Option<f64>,
     per_core: Option<f64>,
     per_100: Option<f64>,
@@ -49,8 +51,10 @@ impl Row {
         let of = |number: &dyn Fn(&Self) -> Option<f64>| median(rows.iter().filter_map(number));
         let end = |at: usize| {
             let mark = rows.iter().map(|row| &row.ends[at].mark).max();
+            let hidden = rows.iter().filter(|row| row.ends[at].is_hidden).count();
             End {
                 mark: mark.cloned().unwrap_or_default(),
+                is_hidden: 2 * hidden >= rows.len(),
                 ns_per_kib: of(&|row| row.ends[at].ns_per_kib),
                 per_core: of(&|row| row.ends[at].per_core),
                 per_100: of(&|row| row.ends[at].per_100),
@@ -67,7 +71,8 @@ impl Row {
 
     /// Whether a number of it needs a word of explanation.
     pub(super) fn is_marked(&self) -> bool {
-        let needs_a_word = |end: &End| !end.mark.is_empty() || end.ns_per_kib.is_none();
+        let needs_a_word =
+            |end: &End| !end.mark.is_empty() || end.is_hidden || end.ns_per_kib.is_none();
         self.ends.iter().any(needs_a_word)
     }
 }
@@ -80,21 +85,39 @@ impl End {
         is_initiator: bool,
         is_software: bool,
     ) -> Self {
+        if end.is_unknown() {
+            return Self::default();
+        }
         let polls = cost.polls && is_initiator;
+        let is_hidden = end.is_hidden();
         let mark = match (polls, end.is_whole()) {
             _ if is_software => "s",
             (true, _) => "≤",
             (false, false) => "≥",
             (false, true) if end.is_busy() => "!",
-            (false, true) if end.is_noisy() => "~",
+            (false, true) if end.is_noisy() && !is_hidden => "~",
             _ => "",
         };
+        let most = end.at_most();
+        let end = if is_hidden { &most } else { end };
         Self {
             mark: mark.to_owned(),
+            is_hidden,
             ns_per_kib: Some(end.ns_per_kib()),
             per_core: end.per_core().map(|rate| rate.0),
             per_100: end.cores_for(Gbps(100.0)),
             fills: line.and_then(|line| end.cores_for(line)),
+        }
+    }
+}
+
+impl End {
+    /// A number of it, with the side of it that the true one is on.
+    fn number(&self, side: &str, number: Option<f64>) -> String {
+        match (number.map(self::number), self.is_hidden) {
+            (None, _) => "–".to_owned(),
+            (Some(text), true) if !text.starts_with(side) => format!("{side}{text}"),
+            (Some(text), _) => text,
         }
     }
 }
@@ -126,10 +149,9 @@ pub(super) fn header(line: Option<Gbps>, out: &mut dyn Write) -> io::Result<()> 
 /// A row.
 pub(super) fn line(row: &Row, out: &mut dyn Write) -> io::Result<()> {
     let marked = |end: &End| match end.ns_per_kib {
-        Some(ns) => format!("{}{}", end.mark, number(ns)),
+        Some(_) => format!("{}{}", end.mark, end.number("<", end.ns_per_kib)),
         None => "?".to_owned(),
     };
-    let text = |number: Option<f64>| number.map_or("–".to_owned(), self::number);
     let [from, to] = &row.ends;
     writeln!(
         out,
@@ -138,12 +160,12 @@ pub(super) fn line(row: &Row, out: &mut dyn Write) -> io::Result<()> {
         number(row.rate.0),
         marked(from),
         marked(to),
-        text(from.per_core),
-        text(to.per_core),
-        text(from.per_100),
-        text(to.per_100),
-        text(from.fills),
-        text(to.fills),
+        from.number(">", from.per_core),
+        to.number(">", to.per_core),
+        from.number("<", from.per_100),
+        to.number("<", to.per_100),
+        from.number("<", from.fills),
+        to.number("<", to.fills),
         number(row.copied)
     )
 }

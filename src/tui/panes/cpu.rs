@@ -56,7 +56,7 @@ pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buff
     let notes = match compares {
         true => [
             " Gb/s by one TCP connection and by RDMA writes, and the cores that 100 Gb/s take",
-            " where they are sent (tx) and received (rx), kernel included; ≥: without it.",
+            " at the sender (tx) and the receiver (rx), kernel included; ≥: without it, <: less.",
             " NIC: the cores that it takes to fill this one, sending.",
         ],
         false => [
@@ -90,7 +90,7 @@ pub(in crate::tui) fn draw(view: &View, run: &Run, area: Rect, buffer: &mut Buff
 }
 
 /// Whether the run measures what moving data costs.
-fn compares(run: &Run) -> bool {
+pub(super) fn compares(run: &Run) -> bool {
     let settings = run.ledger().settings();
     settings.is_some_and(|settings| settings.cost.is_some())
 }
@@ -142,7 +142,8 @@ fn nic(
     Line::from(spans)
 }
 
-fn is_software(run: &Run, nic: &NicId) -> bool {
+/// Whether a NIC is played by the kernel.
+pub(super) fn is_software(run: &Run, nic: &NicId) -> bool {
     let device = run.ledger().device(nic);
     device.is_some_and(|device| device.software.is_some())
 }
@@ -186,9 +187,15 @@ fn compared(compared: &Compared, is_software: bool, theme: &Theme) -> Vec<Span<'
     }
     let cores = |end: &Weighed, cores: f64| {
         let sign = match (end.is_whole, theme.unicode) {
+            (true, _) if end.is_hidden => "<",
             (true, _) => "",
             (false, true) => "≥",
             (false, false) => ">",
+        };
+        // Rounded up, a bound is one still.
+        let cores = match end.is_hidden {
+            true => (cores * 100.0).ceil() / 100.0,
+            false => cores,
         };
         format!("{sign}{:.2}", cores.min(9999.0))
     };

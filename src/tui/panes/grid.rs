@@ -7,9 +7,11 @@ use ratatui::text::{Line, Span};
 
 use crate::model::Rail;
 use crate::tui::clean::{pad, short};
+use crate::tui::cost::{Weighed, of_node};
 use crate::tui::draw::{body_lines, put};
 use crate::tui::grid::{Cell, Row};
 use crate::tui::marks::Mark;
+use crate::tui::panes::cpu::{self, compares};
 use crate::tui::panes::traffic;
 use crate::tui::run::Run;
 use crate::tui::theme::{Role, Theme};
@@ -69,18 +71,39 @@ impl Form {
 /// What is shown of a node beside its NICs: heading and columns.
 const INFO: [(&str, usize); 4] = [("verdict", 10), ("GPUDirect", 9), ("CPU", 5), ("PCIe", 19)];
 
+/// The same where TCP and RDMA were held against each other: what one core sends in Gb/s, and the cores
+/// that it takes to fill a NIC, at the median NIC of the node.
+const COMPARED: [(&str, usize); 6] = [
+    ("verdict", 10),
+    ("Gb/s/core tcp", 13),
+    ("rdma", 6),
+    ("cores/NIC tcp", 13),
+    ("rdma", 6),
+    ("GPUDirect", 9),
+];
+
+fn info_columns(run: &Run) -> &'static [(&'static str, usize)] {
+    match compares(run) && !run.is_watch() {
+        true => &COMPARED,
+        false => &INFO,
+    }
+}
+
 /// How the width is spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Columns {
     /// Columns of mark and name.
     name: usize,
     form: Form,
-    /// How many of `INFO` there is room for.
+    /// How many of these there is room for.
     info: usize,
 }
 
-fn info_width(count: usize) -> usize {
-    INFO[..count].iter().map(|(_, width)| width + 1).sum()
+fn info_width(run: &Run, count: usize) -> usize {
+    info_columns(run)[..count]
+        .iter()
+        .map(|(_, width)| width + 1)
+        .sum()
 }
 
 /// Rates beside expectations first, then what is known of the node, then rates alone.
@@ -90,6 +113,10 @@ fn columns(view: &View, run: &Run) -> Columns {
     let name = view.name_width.clamp(4, MAX_NAME) + 2;
     // Where a NIC has a column for what runs on it, that parts it from the name.
     let name = |form| name + usize::from(form == Form::Folded);
+    // Two columns more, where there are any.
+    let most = info_columns(run).len();
+    let wanted = [Form::Wide, Form::Middle, Form::Narrow].map(|form| (form, most));
+    let wanted = wanted.into_iter().filter(|_| most > INFO.len());
     let all = [
         (Form::Wide, 4),
         (Form::Middle, 4),
@@ -107,14 +134,15 @@ fn columns(view: &View, run: &Run) -> Columns {
         (Form::Folded, 0),
     ];
     // What is said of a node beside its NICs comes of surveys and probes.
-    let all = all.map(|(form, info)| (form, if run.is_watch() { 0 } else { info }));
+    let of_node = |(form, info)| (form, if run.is_watch() { 0 } else { info });
+    let all: Vec<(Form, usize)> = wanted.chain(all).map(of_node).collect();
     let fits = |(form, info): &&(Form, usize)| {
         let may_be = match view.folded {
             Some(true) => *form == Form::Folded,
             Some(false) => *form != Form::Folded,
             None => true,
         };
-        may_be && name(*form) + rails * form.width() + 1 + info_width(*info) <= width
+        may_be && name(*form) + rails * form.width() + 1 + info_width(run, *info) <= width
     };
     let fallback = match view.folded {
         Some(false) => (Form::Narrow, 0),
@@ -204,7 +232,7 @@ fn head(view: &View, run: &Run, at: &Columns) -> Line<'static> {
         });
     }
     text.push(' ');
-    for (word, width) in &INFO[..at.info] {
+    for (word, width) in &info_columns(run)[..at.info] {
         text.push(' ');
         text.push_str(&pad(word, *width));
     }
@@ -262,7 +290,10 @@ fn node(view: &View, run: &Run, row: &Row, selected: bool, at: &Columns) -> Line
         }
     }
     spans.push(Span::raw(" "));
-    info(theme, row, at.info, &mut spans);
+    match compares(run) {
+        true => compared(theme, run, row, at.info, &mut spans),
+        false => info(theme, row, at.info, &mut spans),
+    }
     Line::from(spans)
 }
 
@@ -321,6 +352,48 @@ fn bar(share: f64, unicode: bool) -> String {
         false => "#".repeat(eighths / 8),
     };
     pad(&text, BAR)
+}
+
+/// What one core of a node sends, and what filling a NIC takes, by TCP and by RDMA.
+fn compared(theme: &Theme, run: &Run, row: &Row, count: usize, spans: &mut Vec<Span<'static>>) {
+    let is_software = |cell: &Cell| {
+        cell.nic
+            .as_ref()
+            .is_some_and(|nic| cpu::is_software(run, nic))
+    };
+    let [tcp, write] = of_node(row.cells.iter().map(|cell| &cell.compared));
+    // What software RDMA takes is not what a NIC would.
+    let write = write.filter(|_| !row.cells.iter().any(is_software));
+    let per_core = |end: Option<Weighed>| {
+        let sign = |end: &Weighed| if end.is_hidden { ">" } else { "" };
+        let text = |end: Weighed| Some(format!("{}{}", sign(&end), short(end.per_core()?)));
+        end.and_then(text).unwrap_or_default()
+    };
+    let fills = |end: Option<Weighed>| {
+        let sign = |end: &Weighed| if end.is_hidden { "<" } else { "" };
+        let text = |end: Weighed| Some(format!("{}{:.2}", sign(&end), end.fills?.min(9999.0)));
+        end.and_then(text).unwrap_or_default()
+    };
+    let words = [
+        row.mark.words().to_owned(),
+        per_core(tcp),
+        per_core(write),
+        fills(tcp),
+        fills(write),
+        row.gpudirect.to_owned(),
+    ];
+    for (n, (word, (_, width))) in words.iter().zip(COMPARED).enumerate().take(count) {
+        let text = match n {
+            1..=4 => format!(" {word:>width$}"),
+            _ => format!(" {}", pad(word, width)),
+        };
+        let role = match n {
+            0 => row.mark.role(),
+            5 if row.gpudirect == "off" => Role::Degraded,
+            _ => Role::Dim,
+        };
+        spans.push(Span::styled(text, theme.style(role)));
+    }
 }
 
 fn info(theme: &Theme, row: &Row, count: usize, spans: &mut Vec<Span<'static>>) {
