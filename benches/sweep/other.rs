@@ -33,7 +33,10 @@ const WRITTEN: [(&str, &str); 6] = [
         "[[leaf_uplink]]\nleaf = 1\nrail = 1\ndirection = \"up\"\nratio = 0.5",
     ),
     ("SlowRail", "[[slow_rail]]\nrail = 1\nratio = 0.5"),
-    ("SlowLine", "[[slow_line]]\nnode = \"NODE\"\nline = \"EDR\""),
+    (
+        "SlowLine",
+        "[[slow_line]]\nnodes = [\"NODE\"]\nline_rate = \"200 Gb/s\"",
+    ),
     ("SmallMtu", "[[small_mtu]]\nnode = \"NODE\"\nmtu = 1024"),
     ("NoGpuDirect", "[[no_gpudirect]]\nnode = \"NODE\""),
     ("Collisions", "[ecmp]\ncollisions = 0.3\nratio = 0.5"),
