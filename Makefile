@@ -26,7 +26,7 @@ demo: setup
 	@FAULT='$(FAULT)' tests/lab/demo.sh
 
 test: setup
-	$(CARGO) build --workspace --all-targets
+	$(CARGO) build --workspace --bins --tests
 	LINERATE_LAB=require $(CARGO) test --workspace
 
 lab: setup

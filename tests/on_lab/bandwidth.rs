@@ -52,14 +52,6 @@ pub fn a_slow_sender_is_named(bench: &mut Bench) {
     evidence_is_whole(&report);
 }
 
-pub fn a_slow_receiver_is_named(bench: &mut Bench) {
-    let report = slow(bench, "half:node03:0:rx");
-    report.complains(&["half-bandwidth node03 rxe0 rx"]);
-    report.shows("NIC rxe0 of node03 (rail 0) receives at 0.5");
-    report.shows("of expected from 2 of 2 partners (node01, node02), who send at");
-    evidence_is_whole(&report);
-}
-
 pub fn a_healthy_cluster_has_no_finding(bench: &mut Bench) {
     let config = bench.strict_config(|_| ());
     let report = bench.report(&config, &[]);

@@ -16,11 +16,6 @@ fn with(bench: &mut Bench, fault: &str) -> Report {
     report
 }
 
-pub fn a_slow_sender_is_named(bench: &mut Bench) {
-    let report = with(bench, "half:node02:1:tx");
-    report.complains(&["half-bandwidth node02 rxe1 tx"]);
-}
-
 pub fn a_slow_receiver_is_named(bench: &mut Bench) {
     let report = with(bench, "half:node03:0:rx");
     report.complains(&["half-bandwidth node03 rxe0 rx"]);

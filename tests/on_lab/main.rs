@@ -42,10 +42,6 @@ type Case = (&'static str, fn(&mut Bench));
 const CASES: &[Case] = &[
     ("a_slow_sender_is_named", bandwidth::a_slow_sender_is_named),
     (
-        "a_slow_receiver_is_named",
-        bandwidth::a_slow_receiver_is_named,
-    ),
-    (
         "a_slow_nic_stands_out_and_leads_to_its_finding",
         dashboard::a_slow_nic_stands_out_and_leads_to_its_finding,
     ),
@@ -99,10 +95,6 @@ const CASES: &[Case] = &[
 
 /// Those on four nodes, so that whoever is under test has partners that are proved good.
 const FOUR_CASES: &[Case] = &[
-    (
-        "four::a_slow_sender_is_named",
-        faults::a_slow_sender_is_named,
-    ),
     (
         "four::a_slow_receiver_is_named",
         faults::a_slow_receiver_is_named,
