@@ -88,6 +88,7 @@ fn end(role: &str, kind: &str, duration_ms: u32, cpu: u32) {
         device: "lo".to_owned(),
         port: 1,
         gid_index: 0,
+        gpu: None,
     };
     let stop = AtomicBool::new(false);
     let mut lines = stdin().lines().map(Result::unwrap);

@@ -24,9 +24,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("cli", &["model"]),
     // Hands.
     ("verbs", &["model"]),
-    ("gpu", &["model"]),
+    ("gpu", &["model", "verbs"]),
     ("survey", &["model"]),
-    ("probe", &["model", "verbs"]),
+    ("probe", &["model", "verbs", "gpu"]),
     ("wire", &["model"]),
     ("agent", &["model", "wire", "survey", "probe"]),
     ("remote", &["model"]),

@@ -509,3 +509,62 @@ fn output_that_nobody_takes_is_told() {
         assert!(said.contains("No space left on device"), "{said}");
     }
 }
+
+/// A driver library for tests, whose GPUs are host memory, in a folder for LD_LIBRARY_PATH. `None`, loudly,
+/// where there is no compiler.
+fn stand_in_for_cuda() -> Option<tempfile::TempDir> {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/cuda.c");
+    let compiled = Command::new("cc")
+        .args(["-shared", "-fPIC", "-DWHOLE", "-o"])
+        .arg(dir.path().join("libcuda.so.1"))
+        .arg(source)
+        .status();
+    match compiled {
+        Ok(status) => assert!(status.success(), "cc failed on {source}"),
+        Err(error) => {
+            eprintln!("SKIPPED: no C compiler: {error}");
+            return None;
+        }
+    }
+    Some(dir)
+}
+
+#[test]
+fn gpus_that_are_none_are_said_to_be_that() {
+    let Some(dir) = stand_in_for_cuda() else {
+        return;
+    };
+    let check = |format: &str| {
+        let mut command = assert_cmd::Command::new(BINARY);
+        let command = command.args(["gpu-check", "--format", format]);
+        command.env("LD_LIBRARY_PATH", dir.path()).output()
+    };
+    let text = check("text").expect("it runs");
+    let shown = String::from_utf8_lossy(&text.stdout);
+    assert!(shown.starts_with("STAND-IN: "), "{shown}");
+    assert!(shown.contains("GPU 0000:9a:00.0  Stand-in GPU"), "{shown}");
+    assert!(
+        shown.contains("copies: ") && !shown.contains("copies: unknown"),
+        "{shown}"
+    );
+    let json = check("json").expect("it runs");
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(report["stand_in_gpu"], true);
+    let to_gpu = &report["gpus"][0]["copies"]["value"]["to_gpu"];
+    assert!(to_gpu.as_f64() > Some(0.0), "{report:#}");
+}
+
+#[test]
+fn without_a_driver_nothing_is_claimed_of_gpus() {
+    let nowhere = tempfile::tempdir().expect("a temporary folder");
+    let mut command = assert_cmd::Command::new(BINARY);
+    let checked = command
+        .arg("gpu-check")
+        .env("LD_LIBRARY_PATH", nowhere.path())
+        .assert();
+    // A machine with NVIDIA's driver has its own to say.
+    if checked.get_output().status.code() == Some(3) {
+        checked.stderr(says("libcuda.so.1").or(says("cuInit")));
+    }
+}

@@ -8,6 +8,7 @@ mod dashboard;
 mod demo;
 mod explain;
 mod failure;
+mod gpu_check;
 mod inspect;
 mod live;
 mod nccl_log;
@@ -45,6 +46,7 @@ pub fn run(cli: Cli) -> ExitCode {
             true => watching::run(&arguments),
             false => watch::run(&arguments),
         },
+        Command::GpuCheck(arguments) => gpu_check::run(&arguments),
         Command::NcclLog(arguments) => nccl_log::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Config {

@@ -8,6 +8,9 @@ use crate::plan::leaves;
 
 /// Puts what was typed into the settings of a run; what was not typed stays.
 pub(super) fn settle(settings: &mut RunSettings, asked: &SweepArgs) -> Result<(), Failure> {
+    if let Some(memory) = asked.memory {
+        settings.probe.memory = memory.kind();
+    }
     let sweep = &mut settings.sweep;
     if let Some(pattern) = pattern(asked) {
         sweep.pattern = pattern;

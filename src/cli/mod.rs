@@ -16,6 +16,7 @@ mod cost;
 mod dashboard;
 mod demo;
 mod explain;
+mod gpu_check;
 mod inspect;
 mod nccl_log;
 mod output;
@@ -35,12 +36,13 @@ pub use cost::CostArgs;
 pub use dashboard::{DashboardArgs, FaceArgs, ThemeArg};
 pub use demo::DemoArgs;
 pub use explain::ExplainArgs;
+pub use gpu_check::GpuCheckArgs;
 pub use inspect::InspectArgs;
 pub use nccl_log::NcclLogArgs;
 pub use output::{Color, Format, FormatArg, PlainFormat, ReportsArgs};
 pub use replay::ReplayArgs;
 pub use report::ReportArgs;
-pub use sweep::{PairArg, PatternArg, PickArgs, RailsArg, SweepArgs};
+pub use sweep::{MemoryArg, PairArg, PatternArg, PickArgs, RailsArg, SweepArgs};
 pub use watch::WatchArgs;
 
 const EXAMPLES: &str = concat!(
@@ -90,6 +92,9 @@ pub enum Command {
     Watch(WatchArgs),
     /// Show what linerate sees on this machine, without traffic, and what is wrong with it
     Inspect(InspectArgs),
+    /// Try what this machine's NICs do with memory of its GPUs: allocate, copy, register
+    #[command(after_help = gpu_check::GPU_CHECK_HELP)]
+    GpuCheck(GpuCheckArgs),
     /// Read logs of NCCL or RCCL: which ranks go without GPUDirect RDMA between nodes, and why
     #[command(after_help = nccl_log::NCCL_LOG_HELP)]
     NcclLog(NcclLogArgs),

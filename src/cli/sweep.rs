@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::SignedDuration;
 
-use crate::model::Rail;
+use crate::model::{MemoryKind, Rail};
 
 /// The most rails of a node, as in cluster files.
 const MAX_RAILS: u16 = 64;
@@ -48,6 +48,11 @@ pub struct SweepArgs {
     #[arg(long)]
     pub one_way: bool,
 
+    /// Where the data lies: host, host-huge (in huge pages), gpu (of the GPU nearest to each NIC),
+    /// gpu-staged (the same, by way of host memory) [default: as configured, else host]
+    #[arg(long, value_name = "KIND", hide_possible_values = true)]
+    pub memory: Option<MemoryArg>,
+
     /// Measure the paths between leaf switches as well; the cluster file tells the leaf groups
     #[arg(long, conflicts_with_all = ["one", "pairs"])]
     pub fabric: bool,
@@ -88,6 +93,31 @@ pub enum PatternArg {
     Full,
     /// Each node with the next
     Ring,
+}
+
+/// Where the data of a probe lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MemoryArg {
+    /// The host's memory
+    Host,
+    /// The same, in huge pages
+    HostHuge,
+    /// The memory of the GPU nearest to the NIC
+    Gpu,
+    /// The same, copied by way of host memory
+    GpuStaged,
+}
+
+impl MemoryArg {
+    /// The kind of memory.
+    pub fn kind(self) -> MemoryKind {
+        match self {
+            Self::Host => MemoryKind::Host,
+            Self::HostHuge => MemoryKind::HostHuge,
+            Self::Gpu => MemoryKind::Gpu,
+            Self::GpuStaged => MemoryKind::GpuStaged,
+        }
+    }
 }
 
 /// Two nodes, `A:B`: no host name has a colon.

@@ -73,6 +73,10 @@ fn a_sweep_is_asked_for_in_few_words() {
     );
     let sweep = &args.sweep;
     assert!(sweep.full && sweep.one_way && sweep.fabric);
+    assert_eq!(
+        report("n1 --memory gpu-staged").sweep.memory,
+        Some(MemoryArg::GpuStaged)
+    );
     assert_eq!(sweep.max_load, Some(0.5));
     assert_eq!(sweep.time_budget, Some(Duration::from_secs(600)));
     let rails = args.pick.rails.unwrap().0;

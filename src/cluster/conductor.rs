@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use super::commands::Asked;
 use super::fleet::{Fleet, FromNode};
+use super::gpus::Gpus;
 use super::planning;
 use super::round::{Action, Round, Seat};
 use crate::judge::{ceiling, wider};
 use crate::ledger::Ledger;
 use crate::model::{
-    Event, MemoryKind, NodeName, Outcome, Pair, Pattern, PlannedPair, ProbeId, ProbeSpec, Purpose,
-    Route, RunEnd, RunSettings, SCHEMA, StopAt,
+    Event, MemoryKind, NodeName, Outcome, Pair, Pattern, PciAddress, PlannedPair, ProbeId,
+    ProbeSpec, Purpose, Route, RunEnd, RunSettings, SCHEMA, StopAt,
 };
 use crate::plan::{PlannedRound, Probes};
 
@@ -73,6 +74,8 @@ pub struct Conductor<'a, F, E> {
     pub(super) asked: Asked<'a>,
     next_probe: u64,
     next_round: u32,
+    /// Which GPU belongs to a NIC.
+    gpus: Gpus,
     /// When deadlines were looked at last.
     pub(super) looked: Instant,
     /// When no round may begin any more.
@@ -125,6 +128,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
             asked: Asked::default(),
             next_probe: 0,
             next_round: 0,
+            gpus: Gpus::default(),
             looked: now,
             ends: None,
             is_time_up: false,
@@ -171,6 +175,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
     /// The rounds of the pattern that are still to be played, then what they leave in doubt, then what
     /// moving data costs.
     fn measure(&mut self) -> Step<E> {
+        self.gpus = Gpus::default();
         for pairs in self.plan()? {
             self.obey()?;
             if self.out_of_time() {
@@ -339,19 +344,31 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
                 _ if self.asked.excludes(&planned.pair) => {
                     self.not_run(&planned, "the operator excluded its node")?;
                 }
-                (Some(initiator), Some(target)) => {
-                    seats.push(Seat {
+                (Some(initiator), Some(target)) => match self.gpus_of(&planned) {
+                    Ok(gpus) => seats.push(Seat {
                         planned,
                         initiator,
                         target,
                         nonce: rand::random(),
-                    });
-                }
+                        gpus,
+                    }),
+                    Err(why) => self.not_run(&planned, &why)?,
+                },
                 (None, _) => self.not_run(&planned, &format!("{from} was lost"))?,
                 (_, None) => self.not_run(&planned, &format!("{to} was lost"))?,
             }
         }
         Ok(seats)
+    }
+
+    /// The GPUs whose memory a probe uses, the initiator's first; none where it uses the host's.
+    fn gpus_of(&mut self, planned: &PlannedPair) -> Result<[Option<PciAddress>; 2], String> {
+        let spec = planned.spec.as_ref().unwrap_or(&self.settings.probe);
+        if !spec.memory.is_gpu() {
+            return Ok([None, None]);
+        }
+        let mut of = |nic| self.gpus.of(&self.ledger, nic).map(Some);
+        Ok([of(&planned.pair.from)?, of(&planned.pair.to)?])
     }
 
     fn ready(&self, node: &NodeName) -> Option<usize> {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::believe::{believable, same_clock, verified};
 use crate::model::{
-    Endpoint, Event, Fact, LocalPort, Measurement, NODE_LOST, NicId, Outcome, PlannedPair, ProbeId,
-    ProbeSpec, ProbeStage, Role, left_alone,
+    Endpoint, Event, Fact, LocalPort, Measurement, NODE_LOST, NicId, Outcome, PciAddress,
+    PlannedPair, ProbeId, ProbeSpec, ProbeStage, Role, left_alone,
 };
 use crate::wire::{FromAgent, ToAgent};
 
@@ -35,6 +35,8 @@ pub(super) struct Seat {
     pub(super) target: usize,
     /// Seeds the bytes that are sent.
     pub(super) nonce: u64,
+    /// The GPUs whose memory is used, the initiator's first.
+    pub(super) gpus: [Option<PciAddress>; 2],
 }
 
 /// Where a probe is. Arrays hold the initiator's part first, the target's second.
@@ -421,6 +423,7 @@ fn prepare(seat: &Seat, role: Role, spec: &ProbeSpec, force: bool) -> ToAgent {
         device: nic.device.to_string(),
         port: nic.port,
         gid_index: address.gid_index,
+        gpu: seat.gpus[index(role)].clone(),
     };
     ToAgent::Prepare {
         probe: seat.planned.probe,

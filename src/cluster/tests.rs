@@ -151,6 +151,7 @@ impl Fleet for Fake {
                     bytes_wrong: 0,
                     counters: Fact::default(),
                     cpu: Fact::default(),
+                    memory: None,
                 };
                 self.reply(
                     node,

@@ -257,7 +257,7 @@ fn bad_values_are_named() {
         "[probe]\nduration = \"61s\"",
         "[probe]\nduration = \"1.0005s\"",
         "[probe]\ncompletion = \"pol\"",
-        "[probe]\nmemory = \"gpu\"",
+        "[probe]\nmemory = \"gpus\"",
         "[probe.tcp]\nstreams = 1",
         "[probe.tcp]\nmessage_size = \"65 MiB\"",
         "[probe]\ntcp = 3",

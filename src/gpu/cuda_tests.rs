@@ -1,13 +1,19 @@
 //! The CUDA driver that is not there, and a stand-in for one that is.
 
 use std::process::Command;
+use std::time::Duration;
 
-use super::cuda::ask;
-use crate::model::{Bytes, CudaDriver, Fact};
+use super::cuda::Cuda;
+use super::error::CudaError;
+use super::facts::answer;
+use super::memory::{GpuMemory, PinnedMemory};
+use crate::model::{Bytes, CudaDriver, Fact, PciAddress};
 
-/// Asks the stand-in with something wrong with it, compiled anew: a library is opened once.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The stand-in with something wrong with it, compiled anew: a library is opened once.
 /// `None`, loudly, where there is no compiler.
-fn stand_in(wrong: &str) -> Option<Fact<CudaDriver>> {
+fn compiled(wrong: &str) -> Option<(tempfile::TempDir, String)> {
     let dir = tempfile::tempdir().unwrap();
     let library = dir.path().join("libcuda.so.1");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/cuda.c");
@@ -24,7 +30,23 @@ fn stand_in(wrong: &str) -> Option<Fact<CudaDriver>> {
             return None;
         }
     }
-    Some(ask(library.to_str().unwrap()))
+    let file = library.to_str().unwrap().to_owned();
+    Some((dir, file))
+}
+
+fn ask(file: &str) -> Fact<CudaDriver> {
+    answer(file, Cuda::open(file, PATIENCE))
+}
+
+/// What the stand-in says.
+fn stand_in(wrong: &str) -> Option<Fact<CudaDriver>> {
+    compiled(wrong).map(|(_dir, file)| ask(&file))
+}
+
+/// The stand-in, started.
+fn started(wrong: &str) -> Option<Cuda> {
+    let (_dir, file) = compiled(wrong)?;
+    Some(Cuda::open(&file, PATIENCE).unwrap())
 }
 
 #[test]
@@ -38,8 +60,8 @@ fn gpus_are_listed_by_their_pci_address() {
     assert_eq!(found.gpus.len(), 1);
     let gpu = &found.gpus[0];
     assert_eq!(gpu.address.0, "0000:9a:00.0");
-    assert_eq!(gpu.name.value().unwrap(), "NVIDIA H100 80GB HBM3");
-    assert_eq!(gpu.memory.value(), Some(&Bytes(80 << 30)));
+    assert_eq!(gpu.name.value().unwrap(), "Stand-in GPU in host memory");
+    assert_eq!(gpu.memory.value(), Some(&Bytes(1 << 30)));
     assert_eq!(gpu.gpudirect.value(), Some(&true));
     assert_eq!(gpu.dma_buf.value(), Some(&true));
     assert_eq!(
@@ -116,4 +138,118 @@ fn names_without_end_are_cut() {
     };
     let gpu = &fact.value().unwrap().gpus[0];
     assert_eq!(gpu.name.value().unwrap().chars().count(), 96);
+}
+
+#[test]
+fn a_driver_that_never_starts_is_not_waited_for() {
+    let Some((_dir, file)) = compiled("hang") else {
+        return;
+    };
+    let fact = answer(&file, Cuda::open(&file, Duration::from_secs(1)));
+    let why = fact.why_unknown().unwrap();
+    assert!(
+        why.starts_with("the CUDA driver did not answer cuInit within 1 s"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_gpu_is_found_by_its_address() {
+    let Some(cuda) = started("") else { return };
+    let at = |address: &str| cuda.gpu_at(&PciAddress(address.to_owned()));
+    assert!(at("0000:9a:00.0").unwrap().has_dma_buf().unwrap());
+    let error = at("0000:0b:00.0").map(drop).unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "the CUDA driver serves no GPU at 0000:0b:00.0, only 0000:9a:00.0, GPU 1, which"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn bytes_go_to_the_gpu_and_come_back_and_nothing_is_left() {
+    let Some((_dir, file)) = compiled("") else {
+        return;
+    };
+    let cuda = Cuda::open(&file, PATIENCE).unwrap();
+    // SAFETY: the library of the test, whose functions these are.
+    let asked = unsafe { libloading::Library::new(&file) }.unwrap();
+    let ask = |name: &[u8]| {
+        // SAFETY: as above; they take nothing and give an int.
+        let function = unsafe { asked.get::<unsafe extern "C" fn() -> i32>(name) }.unwrap();
+        // SAFETY: as above.
+        unsafe { function() }
+    };
+    {
+        let gpu = cuda.gpu(0).unwrap();
+        let memory = GpuMemory::new(&gpu, 100_000).unwrap();
+        assert_eq!(memory.len(), 131_072, "whole pages");
+        assert_eq!(memory.address() % 65_536, 0);
+        assert_eq!(ask(b"stand_in_synchronous"), 1);
+        memory.copy_in(99_000, &[7; 1000]).unwrap();
+        // From another thread, to which the context is not current yet.
+        let copied = std::thread::spawn(move || {
+            let mut bytes = [0; 1002];
+            memory.copy_out(98_999, &mut bytes).unwrap();
+            (memory, bytes)
+        });
+        let (memory, bytes) = copied.join().unwrap();
+        assert_eq!(
+            (bytes[0], bytes[1], bytes[1000], bytes[1001]),
+            (0xee, 7, 7, 0xee)
+        );
+        let pinned = PinnedMemory::new(&gpu, 131_072).unwrap();
+        let mut two = [9; 2];
+        pinned.copy_out(98_999, &mut two).unwrap();
+        assert_eq!(two, [0, 0]);
+        pinned.pull(&memory, 98_999, 2).unwrap();
+        pinned.copy_out(98_999, &mut two).unwrap();
+        assert_eq!(two, [0xee, 7]);
+        pinned.copy_in(0, &[5; 2]).unwrap();
+        pinned.push(&memory, 0, 2).unwrap();
+        memory.copy_out(0, &mut two).unwrap();
+        assert_eq!(two, [5, 5]);
+        assert!(pinned.push(&memory, 131_071, 2).is_err());
+    }
+    assert_eq!(ask(b"stand_in_left"), 0);
+}
+
+#[test]
+fn nothing_beyond_the_memory_is_touched() {
+    let Some(cuda) = started("") else { return };
+    let gpu = cuda.gpu(0).unwrap();
+    let memory = GpuMemory::new(&gpu, 65_536).unwrap();
+    for offset in [65_535, 65_537, usize::MAX] {
+        let error = memory.copy_in(offset, &[0; 2]).unwrap_err();
+        assert!(matches!(error, CudaError::OutsideMemory { .. }), "{error}");
+        let error = memory.copy_out(offset, &mut [0; 2]).unwrap_err();
+        assert!(matches!(error, CudaError::OutsideMemory { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_dma_buf_is_a_descriptor_or_a_reason() {
+    let (Some(with), Some(without)) = (started(""), started("nodmabuf")) else {
+        return;
+    };
+    let export = |cuda: &Cuda| GpuMemory::new(&cuda.gpu(0).unwrap(), 1).unwrap().dma_buf();
+    export(&with).unwrap();
+    assert_eq!(
+        export(&without).unwrap_err().to_string(),
+        "the CUDA driver exports no dma-buf: cuMemGetHandleForAddressRange failed: CUDA_ERROR_NOT_SUPPORTED (801)"
+    );
+}
+
+#[test]
+fn memory_that_is_of_no_use_is_refused_with_the_reason() {
+    for (wrong, words) in [
+        ("full", "the GPU has no memory left"),
+        ("managed", "managed memory"),
+    ] {
+        let Some(cuda) = started(wrong) else { return };
+        let gpu = cuda.gpu(0).unwrap();
+        let error = GpuMemory::new(&gpu, 1).map(drop).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
 }

@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use super::Standings;
 use super::observe::{Observation, Observed};
-use crate::model::{
-    Direction, End, Evidence, MemoryKind, NicId, NodeName, Purpose, Rail, RunSettings,
-};
+use crate::model::{Direction, End, Evidence, NicId, NodeName, Purpose, Rail, RunSettings};
 use crate::plan::{Culprit, Decision, Setup, decisions};
 
 /// What a run's probes are like.
 pub fn setup(settings: &RunSettings) -> Setup {
     Setup {
-        gpu_memory: settings.probe.memory == MemoryKind::Gpu,
+        gpu_memory: settings.probe.memory.is_gpu(),
         both_ways: settings.sweep.both_ways,
     }
 }

@@ -9,6 +9,8 @@ mod culprit;
 mod expectations;
 mod expected;
 mod fabric;
+mod gpu_memory;
+mod gpu_of_nic;
 mod gpudirect;
 mod links;
 mod localise;
@@ -29,6 +31,10 @@ pub use cost::{
 };
 pub use culprit::setup;
 pub use expected::{ceiling, efficiency, expected};
+#[cfg(test)]
+pub use gpu_memory::testing as gpu_memory_testing;
+pub use gpu_memory::{GpuMemory, GpuVerdict, gpu_memory};
+pub use gpu_of_nic::gpu_of_nic;
 pub use gpudirect::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
 pub use localise::{Localised, localise};
 pub use nccl::{NcclProblem, NcclSurvey, nccl_problems};

@@ -294,6 +294,7 @@ mod tests {
             bytes_wrong: 1,
             counters: Fact::default(),
             cpu: Fact::default(),
+            memory: None,
         };
         let ended = events.iter_mut().find_map(|event| match event {
             Event::ProbeEnded {

@@ -18,8 +18,8 @@ pub use probes::{Brief, Came};
 pub use rates::{NodeWatch, PortRates, Tally};
 
 use crate::model::{
-    Event, Fact, Measurement, NicId, NodeFacts, NodeName, Outcome, Pair, PciFunction, PlannedPair,
-    Purpose, Rail, RailNic, RdmaDevice, RunEnd, RunSettings, Shared,
+    Event, Fact, Measurement, MemoryUsed, NicId, NodeFacts, NodeName, Outcome, Pair, PciFunction,
+    PlannedPair, Purpose, Rail, RailNic, RdmaDevice, RunEnd, RunSettings, Shared, Verification,
 };
 
 /// How far a node has come.
@@ -69,6 +69,19 @@ pub struct Skipped {
     pub why: String,
 }
 
+fn is_stand_in(outcome: &Outcome) -> bool {
+    let Outcome::Measured {
+        measurement,
+        verified,
+    } = outcome
+    else {
+        return false;
+    };
+    let target = verified.value().and_then(|seen| seen.memory.as_deref());
+    let used = [measurement.memory.as_deref(), target];
+    used.into_iter().flatten().any(MemoryUsed::is_stand_in)
+}
+
 /// What plays a rail on a node.
 #[derive(Debug, Clone)]
 struct Place {
@@ -94,6 +107,7 @@ pub struct Ledger {
     probes: probes::Probes,
     rounds: u32,
     readings_dropped: u64,
+    stand_in: bool,
     next_probe: u64,
     next_round: u32,
     end: Option<RunEnd>,
@@ -158,11 +172,17 @@ impl Ledger {
                 }
             }
             Event::ProbeEnded { probe, outcome } => {
+                self.stand_in |= is_stand_in(outcome);
                 let end = |probe: &mut Probe| probe.outcome = Some(kept(outcome));
                 self.probes.change(*probe, end);
             }
             Event::RunFinished { end } => self.end = Some(*end),
         }
+    }
+
+    /// Whether anything went through memory that was called a GPU's and was none.
+    pub fn has_stand_in(&self) -> bool {
+        self.stand_in
     }
 
     fn start(&mut self, settings: &RunSettings) {
@@ -390,6 +410,11 @@ impl Ledger {
     }
 }
 
+/// Host memory is what the probe's settings say, and nothing more is known of it.
+fn of_gpu(memory: &Option<Box<MemoryUsed>>) -> Option<Box<MemoryUsed>> {
+    memory.clone().filter(|used| used.gpu.is_some())
+}
+
 /// What the ledger keeps of an outcome: all but the windows of a transfer, of which nothing is asked
 /// once it has ended.
 fn kept(outcome: &Outcome) -> Outcome {
@@ -404,9 +429,20 @@ fn kept(outcome: &Outcome) -> Outcome {
                 counters: measurement.counters.clone(),
                 latency: measurement.latency.clone(),
                 tcp: measurement.tcp.clone(),
-                ..*measurement
+                memory: of_gpu(&measurement.memory),
+                bytes: measurement.bytes,
+                elapsed_us: measurement.elapsed_us,
+                total_bytes: measurement.total_bytes,
+                mtu: measurement.mtu,
+                end: measurement.end,
+                ping_pong: measurement.ping_pong,
+                registration: measurement.registration,
+                fetched: measurement.fetched,
             },
-            verified: verified.clone(),
+            verified: verified.clone().map(|verified| Verification {
+                memory: of_gpu(&verified.memory),
+                ..verified
+            }),
         },
         other => other.clone(),
     }

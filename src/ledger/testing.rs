@@ -122,6 +122,7 @@ pub fn measured(rate: f64) -> Outcome {
             registration: None,
             tcp: None,
             fetched: None,
+            memory: None,
         },
         verified: Fact::known(
             Verification {
@@ -129,6 +130,7 @@ pub fn measured(rate: f64) -> Outcome {
                 bytes_wrong: 0,
                 counters: Fact::default(),
                 cpu: Fact::default(),
+                memory: None,
             },
             "test",
         ),

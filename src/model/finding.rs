@@ -106,6 +106,8 @@ rules! {
     GpuNotVisible = "gpu-not-visible",
     /// The driver logged errors of a GPU that are not an application's.
     GpuErrors = "gpu-errors",
+    /// A GPU's memory is copied from or to the host far below what its link carries.
+    GpuCopySlow = "gpu-copy-slow",
     /// The kernel has no contiguous memory for the driver of a GPU that pins from it.
     CmaZero = "cma-zero",
     /// The agent cannot open the RDMA devices that the kernel has.

@@ -17,6 +17,7 @@ mod gpudirect;
 mod host;
 mod ids;
 mod in_use;
+mod memory;
 mod netdev;
 mod nic;
 mod pcie;
@@ -54,6 +55,10 @@ pub use host::{
 };
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
 pub use in_use::{busy_with, held_by_a_job, is_left_alone, left_alone};
+pub use memory::{
+    Attempt, CopyRates, GPU_MEMORY_REFUSED, GpuTrial, GpuUsed, MemoryUsed, MemoryWay,
+    NO_GPU_MEMORY, NicAttempts, RefusedWay, STAND_IN_NAME,
+};
 pub use netdev::{
     ArpSettings, Bond, Interface, Lossless, NetdevSettings, Pause, Priorities, Routing,
     SubnetRoute, Subnetwork, Trust,

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Bytes, CpuUse, Fact, Gbps, Gid, Grown, NodeName, PingPong, Registration, TcpAddress, TcpFacts,
+    Bytes, CpuUse, Fact, Gbps, Gid, Grown, MemoryUsed, NodeName, PciAddress, PingPong,
+    Registration, TcpAddress, TcpFacts,
 };
 
 /// How a probe moves its data.
@@ -61,8 +62,17 @@ pub enum MemoryKind {
     Host,
     /// The host's main memory, in huge pages.
     HostHuge,
-    /// The memory of the GPU nearest to the NIC.
+    /// The memory of the GPU nearest to the NIC, which the NIC reads and writes itself.
     Gpu,
+    /// The same, copied by way of host memory, and the NIC at work on that: what GPUDirect RDMA saves.
+    GpuStaged,
+}
+
+impl MemoryKind {
+    /// Whether a GPU is needed for it.
+    pub fn is_gpu(self) -> bool {
+        matches!(self, Self::Gpu | Self::GpuStaged)
+    }
 }
 
 /// How the initiator learns that work is done.
@@ -139,6 +149,9 @@ pub struct LocalPort {
     pub port: u8,
     /// Index into the port's GID table.
     pub gid_index: u32,
+    /// The GPU whose memory is meant, where it is a GPU's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<PciAddress>,
 }
 
 /// A queue pair as its peer needs to know it.
@@ -274,6 +287,9 @@ pub struct Measurement {
     /// Of an RDMA read: what the initiator found of what it fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetched: Option<Checked>,
+    /// Where this end's data lay, and how the NIC came to it. Older agents do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Box<MemoryUsed>>,
 }
 
 impl Measurement {
@@ -307,6 +323,9 @@ pub struct Verification {
     /// TCP, send and write with immediate; else from the connection to the end of the transfer.
     #[serde(default)]
     pub cpu: Fact<CpuUse>,
+    /// Where the target's data lay, and how the NIC came to it. Older agents do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Box<MemoryUsed>>,
 }
 
 /// The step of a probe in which something went wrong.

@@ -1,5 +1,7 @@
 //! What can go wrong with a probe besides the verbs themselves.
 
+use crate::gpu::CudaError;
+use crate::model::{GPU_MEMORY_REFUSED, NO_GPU_MEMORY};
 use crate::verbs::VerbsError;
 
 /// A probe that went wrong.
@@ -29,6 +31,27 @@ pub enum ProbeError {
         /// Whose step it is.
         owner: &'static str,
     },
+    /// There is no memory of a GPU that a NIC could be given.
+    #[error("{NO_GPU_MEMORY} of {of}: {why}")]
+    NoGpuMemory {
+        /// Whose it would be.
+        of: String,
+        /// Why there is none.
+        why: String,
+    },
+    /// A NIC does not take memory of a GPU, in whatever way.
+    #[error("{GPU_MEMORY_REFUSED}, of GPU {gpu} with {device}: {tried}")]
+    GpuMemoryRefused {
+        /// The GPU's address.
+        gpu: String,
+        /// The RDMA device.
+        device: String,
+        /// The ways, each with what refused it.
+        tried: String,
+    },
+    /// The CUDA driver failed while the probe ran.
+    #[error(transparent)]
+    Gpu(#[from] CudaError),
     /// The stop flag was set.
     #[error("the probe was stopped before its end")]
     Stopped,

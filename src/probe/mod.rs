@@ -4,11 +4,14 @@
 //! it to the peer's, [`Connected::run`] moves data on the initiator, [`Connected::verify`] looks at
 //! what landed on the target. Everything held is let go by drop, on every path.
 
+mod copies;
 mod cpu;
 mod cycles;
 mod end;
 mod error;
 mod latency;
+mod local;
+mod memory;
 mod meter;
 mod pattern;
 mod peer;
@@ -22,3 +25,4 @@ mod transfer;
 
 pub use end::{Connected, Prepared, prepare};
 pub use error::ProbeError;
+pub use local::try_gpus;

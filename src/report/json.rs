@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::gpu_memory::gpu_memory_json;
 use crate::judge::{CostReport, Judgement, expected};
 use crate::ledger::{Covered, Ledger, Node, NodeState, PairState, PairSummary, Probe};
 use crate::model::{
@@ -20,6 +21,9 @@ struct Report<'a> {
     schema: u32,
     linerate: &'static str,
     simulated: bool,
+    /// Whether a GPU was none, but host memory of a driver library for tests.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stand_in_gpu: bool,
     verdict: Verdict,
     exit_code: u8,
     run: Option<RunEnd>,
@@ -30,6 +34,8 @@ struct Report<'a> {
     nodes: Nodes<'a>,
     pairs: Pairs<'a>,
     isolation: Isolation<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gpu_memory: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Value>,
 }
@@ -85,6 +91,7 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         schema: REPORT_SCHEMA,
         linerate: env!("CARGO_PKG_VERSION"),
         simulated: ledger.settings().is_some_and(|s| s.simulated),
+        stand_in_gpu: ledger.has_stand_in(),
         verdict: judgement.verdict,
         exit_code: judgement.verdict.exit_code(),
         run: ledger.end(),
@@ -95,6 +102,7 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         nodes: Nodes(ledger),
         pairs: Pairs(ledger),
         isolation: Isolation(ledger),
+        gpu_memory: gpu_memory_json(ledger),
         cost: CostReport::of(ledger).as_ref().map(super::cost::value),
     };
     serde_json::to_writer_pretty(&mut *out, &report)?;
@@ -250,6 +258,7 @@ fn pair(ledger: &Ledger, summary: &PairSummary<'_>) -> Value {
                 "cpu": measurement.map(|m| &m.cpu),
                 "counters": measurement.map(|m| &m.counters),
                 "verified": verified,
+                "memory": measurement.and_then(|m| m.memory.as_ref()),
             })
         }
         PairState::Failed { stage, node, why } => {

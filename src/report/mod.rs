@@ -3,6 +3,8 @@
 mod cost;
 mod explain;
 mod findings;
+mod gpu_check;
+mod gpu_memory;
 pub mod inspect;
 mod json;
 mod jsonl;
@@ -17,6 +19,7 @@ use crate::model::{Acceptance, Span};
 
 pub use cost::{cost_headline, cost_json, cost_text};
 pub use explain::{explain, rules};
+pub use gpu_check::{gpu_check_json, gpu_check_text};
 pub use json::{REPORT_SCHEMA, json};
 pub use jsonl::jsonl;
 pub use text::{Style, headline, text};

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use super::cost::cost;
 use super::findings::{cannot_tell, findings, paragraph};
+use super::gpu_memory::{STAND_IN, gpu_memory_text};
 use super::rates::rates;
 use crate::judge::Judgement;
 use crate::ledger::{Covered, Ledger, NodeState};
@@ -46,9 +47,13 @@ pub fn text(
     if ledger.settings().is_some_and(|settings| settings.simulated) {
         writeln!(out, "{SIMULATED}")?;
     }
+    if ledger.has_stand_in() {
+        writeln!(out, "{STAND_IN}")?;
+    }
     headline(ledger, judgement, style, out)?;
     findings(&judgement.findings, style, out)?;
     rates(ledger, out)?;
+    gpu_memory_text(ledger, style, out)?;
     cost(ledger, style, out)?;
     coverage(ledger, judgement, style, out)?;
     cannot_tell(&judgement.cannot_tell, style, out)?;

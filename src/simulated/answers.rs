@@ -114,6 +114,7 @@ pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measu
         registration: None,
         tcp: None,
         fetched: None,
+        memory: None,
     };
     cost::settle(&mut measured, spec, median_ns);
     measured
@@ -126,6 +127,7 @@ pub(super) fn verified(probe: ProbeId, transfer: Option<(u64, &ProbeSpec)>) -> F
         bytes_wrong: 0,
         counters: Fact::known(Vec::new(), "the scenario"),
         cpu: Fact::default(),
+        memory: None,
     };
     if let Some((total_bytes, spec)) = transfer {
         cost::settle_target(&mut verification, total_bytes, spec);

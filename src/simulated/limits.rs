@@ -3,7 +3,7 @@
 use super::load::{Flow, Load, Nic};
 use super::pcie;
 use crate::config::Generation;
-use crate::model::{Direction, Gbps, MemoryKind};
+use crate::model::{Direction, Gbps};
 
 /// With so many queue pairs a NIC that is slow with one is at its line.
 const ENOUGH_QUEUE_PAIRS: u32 = 4;
@@ -49,7 +49,7 @@ impl Limits {
             Direction::Rx => ways[1],
         };
         let mut share = of(self.ways);
-        if flow.memory == MemoryKind::Gpu {
+        if flow.memory.is_gpu() {
             share = share.min(of(self.gpu));
         }
         if both_ways {

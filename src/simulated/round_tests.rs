@@ -70,6 +70,7 @@ impl Rounds {
             device: Scenario::device(rail),
             port: 1,
             gid_index: 0,
+            gpu: None,
         };
         ToAgent::Prepare {
             probe,

@@ -136,6 +136,7 @@ mod tests {
             device: "mlx5_0".to_owned(),
             port: 1,
             gid_index: 3,
+            gpu: None,
         };
         place(&survey, &port)
     }
@@ -185,6 +186,7 @@ mod tests {
             device: "../../etc".to_owned(),
             port: 1,
             gid_index: 0,
+            gpu: None,
         };
         assert_eq!(port_place(&Root::live(), &port), PortPlace::default());
     }

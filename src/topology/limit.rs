@@ -128,6 +128,19 @@ pub fn pcie_limit(tree: &PcieTree, address: &PciAddress) -> Result<PcieLimit, St
     })
 }
 
+/// What writes to and from a device carry once each link on its way is as fast as both of its ends can
+/// be, in Gb/s; `None` where an end does not tell, as a hypervisor's. A GPU's link slows down while it
+/// is idle: what it runs at says nothing then.
+pub fn capable_rate(tree: &PcieTree, address: &PciAddress) -> Option<Gbps> {
+    let payload = payload(tree, address).bytes();
+    let rates = links_on_path(tree, address).into_iter().map(|link| {
+        link.below_capable.zip(link.above_capable)?;
+        Some(write_rate(link.capable()?, payload))
+    });
+    let rates = rates.collect::<Option<Vec<_>>>()?;
+    rates.into_iter().min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
 /// Bits per second of a link before headers, in Gb/s: transfers × lanes × coding.
 ///
 /// Coding is 8 bits in 10 up to generation 2, 128 in 130 up to 5, and 236 bytes of packets in
@@ -253,6 +266,19 @@ mod tests {
 
     fn at(speed: LinkSpeed, width: u8) -> LinkState {
         LinkState { speed, width }
+    }
+
+    #[test]
+    fn an_idle_gpu_could_carry_what_its_ends_can() {
+        let mut tree = TwoSockets::tree();
+        let rate = capable_rate(&tree, &address(TwoSockets::GPU2)).unwrap();
+        assert!((rate.0 - 461.0).abs() < 2.0, "{rate}");
+        tree.functions
+            .iter_mut()
+            .filter(|function| function.address.0 == *"0000:c2:01.0")
+            .for_each(|port| port.vendor = Fact::known(crate::model::VENDOR_QEMU, "vendor"));
+        assert_eq!(capable_rate(&tree, &address(TwoSockets::GPU2)), None);
+        assert_eq!(capable_rate(&tree, &address("0000:99:00.0")), None);
     }
 
     /// Gb/s at MaxPayload 256: what an operator should see beside a measurement.

@@ -91,6 +91,9 @@ fn heading(view: &View, run: &Run, width: usize) -> Line<'static> {
     {
         spans.push(Span::styled("SIMULATED ", theme.style(Role::Degraded)));
     }
+    if run.ledger().has_stand_in() {
+        spans.push(Span::styled("STAND-IN GPU ", theme.style(Role::Degraded)));
+    }
     spans.push(Span::raw(phase(view, run)));
     spans.push(Span::raw("  "));
     spans.extend(verdict(view, run));

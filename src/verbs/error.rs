@@ -199,6 +199,20 @@ pub enum VerbsError {
         #[source]
         failure: Failure,
     },
+    /// Memory of a GPU could not be registered.
+    #[error("{device} does not register {bytes} bytes of GPU memory: {failure}")]
+    RegisterGpuMemory {
+        /// The size of the memory.
+        bytes: usize,
+        /// The device.
+        device: String,
+        /// Why.
+        #[source]
+        failure: Failure,
+    },
+    /// Another library did not copy its memory.
+    #[error("cannot copy the memory of the probe: {0}")]
+    CopyMemory(#[source] super::foreign::CopyError),
     /// An access outside a buffer was asked for.
     #[error("{length} bytes at offset {offset} lie outside the buffer of {size} bytes")]
     OutsideBuffer {

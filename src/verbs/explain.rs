@@ -27,6 +27,10 @@ pub enum Operation {
     AllocateProtectionDomain,
     /// Registering memory.
     RegisterMemory,
+    /// Registering memory of a GPU by its address.
+    RegisterPeerMemory,
+    /// Registering memory of a GPU by a descriptor of it.
+    RegisterDmaBuf,
     /// Creating a completion channel or queue.
     CreateCompletionQueue,
     /// Creating a queue pair.
@@ -118,9 +122,11 @@ impl fmt::Display for Explanation {
 /// What error number `errno` means when `operation` met it in `situation`.
 pub fn explain(operation: Operation, errno: i32, situation: &Situation) -> Explanation {
     use Operation::{
-        CreateCompletionQueue, CreateQueuePair, Post, ReadyToReceive, ReadyToSend, RegisterMemory,
+        CreateCompletionQueue, CreateQueuePair, Post, ReadyToReceive, ReadyToSend, RegisterDmaBuf,
+        RegisterMemory, RegisterPeerMemory,
     };
     match (operation, Errno::from_raw(errno)) {
+        (RegisterPeerMemory | RegisterDmaBuf, number) => gpu_memory(operation, number, situation),
         (RegisterMemory, Errno::ENOMEM | Errno::EPERM) => locked_memory(situation),
         (CreateCompletionQueue | CreateQueuePair, Errno::ENOMEM) => queue_memory(situation),
         (CreateCompletionQueue | CreateQueuePair, Errno::EINVAL) => Explanation::new(
@@ -148,6 +154,38 @@ pub fn explain(operation: Operation, errno: i32, situation: &Situation) -> Expla
             "this is a defect of linerate: report it",
         ),
         (_, number) => general(number, situation),
+    }
+}
+
+/// What it means that memory of a GPU is not registered.
+///
+/// A kernel that finds no peer memory client for an address takes it for one of the host's, which it is
+/// not (EFAULT; EINVAL where a client is there and refuses it). The length of what can be mapped ends
+/// where the GPU's window onto its memory does (BAR1).
+fn gpu_memory(operation: Operation, number: Errno, situation: &Situation) -> Explanation {
+    let device = &situation.device;
+    match (operation, number) {
+        (Operation::RegisterPeerMemory, Errno::EFAULT | Errno::EINVAL) => Explanation::new(
+            "no peer memory module takes this address",
+            "load nvidia_peermem (modprobe nvidia-peermem); where it is loaded, look in the kernel log \
+             (dmesg) why it refuses, and whether it was built for this ib_core",
+        ),
+        (Operation::RegisterDmaBuf, Errno::EOPNOTSUPP | Errno::EPROTONOSUPPORT | Errno::ENOSYS) => {
+            Explanation::new(
+                format!("the driver of {device} takes no dma-buf"),
+                "use peer memory (nvidia_peermem), or a kernel and NIC driver that know dma-buf",
+            )
+        }
+        (Operation::RegisterDmaBuf, Errno::EBADF | Errno::EINVAL) => Explanation::new(
+            format!("{device} does not take this descriptor for a dma-buf"),
+            "check that NVIDIA's open kernel modules and libcuda are of one version",
+        ),
+        (_, Errno::ENOMEM | Errno::ENOSPC) => Explanation::new(
+            "the GPU's window onto its memory (BAR1), the limit on locked memory or the translation table \
+             of the NIC is too small for it",
+            "look at BAR1 in nvidia-smi -q, and lower size × depth × QPs",
+        ),
+        (_, other) => general(other, situation),
     }
 }
 

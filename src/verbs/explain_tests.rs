@@ -50,6 +50,23 @@ fn enomem_with_a_small_memlock_limit_names_the_limit_and_where_to_raise_it() {
 }
 
 #[test]
+fn gpu_memory_that_is_refused_names_what_would_have_taken_it() {
+    for errno in [Errno::EFAULT, Errno::EINVAL] {
+        assert_says(
+            &text(Operation::RegisterPeerMemory, errno),
+            &["no peer memory module takes this address", "nvidia_peermem"],
+        );
+    }
+    for errno in [Errno::EOPNOTSUPP, Errno::EPROTONOSUPPORT] {
+        assert_says(
+            &text(Operation::RegisterDmaBuf, errno),
+            &["the driver of mlx5_0 takes no dma-buf"],
+        );
+    }
+    assert_says(&text(Operation::RegisterDmaBuf, Errno::ENOMEM), &["BAR1"]);
+}
+
+#[test]
 fn enomem_without_a_limit_does_not_blame_the_limit() {
     let unlimited = Situation {
         memlock: Some(MemlockLimit::Unlimited),

@@ -1,4 +1,5 @@
-//! Protection domains, and memory regions over page-aligned, prefaulted host buffers.
+//! Protection domains, and memory regions: over page-aligned, prefaulted host buffers, or over memory
+//! that is not ours (`foreign.rs`).
 
 use std::ffi::c_void;
 use std::io;
@@ -13,6 +14,7 @@ use nix::libc;
 use super::device::{Context, Device};
 use super::error::{Failure, VerbsError};
 use super::explain::{Operation, Situation};
+use super::foreign::ForeignMemory;
 use super::queue_pair::remote_access;
 
 /// The domain that ties queue pairs to the memory that they may touch.
@@ -72,7 +74,7 @@ pub struct MemoryOptions {
 }
 
 /// An anonymous mapping: page-aligned, zeroed, every page present.
-struct HostBuffer {
+pub(super) struct HostBuffer {
     start: NonNull<u8>,
     length: usize,
     /// Bytes that are mapped: whole pages where they are huge.
@@ -175,20 +177,56 @@ fn huge_page_size(meminfo: &str) -> Option<usize> {
     kib.checked_mul(1024).filter(|size| size.is_power_of_two())
 }
 
-/// A host buffer that a device may read and a peer with its key may write.
+/// The memory behind a region.
+pub(super) enum Backing {
+    Host(HostBuffer),
+    /// Of another library.
+    Foreign(Arc<dyn ForeignMemory>),
+}
+
+impl Backing {
+    fn length(&self) -> usize {
+        match self {
+            Self::Host(buffer) => buffer.length,
+            Self::Foreign(memory) => memory.length(),
+        }
+    }
+
+    fn address(&self) -> u64 {
+        match self {
+            Self::Host(buffer) => buffer.start.as_ptr() as u64,
+            Self::Foreign(memory) => memory.address(),
+        }
+    }
+
+    /// The address of `length` bytes at `offset`, if they lie inside.
+    fn at(&self, offset: usize, length: usize) -> Result<u64, VerbsError> {
+        let size = self.length();
+        match offset.checked_add(length) {
+            Some(end) if end <= size => Ok(self.address() + offset as u64),
+            _ => Err(VerbsError::OutsideBuffer {
+                offset,
+                length,
+                size,
+            }),
+        }
+    }
+}
+
+/// Memory that a device may read and a peer with its key may write.
 ///
 /// The peer may write at any moment, so no reference into the buffer is ever given out: bytes are
 /// copied in and out.
 pub struct MemoryRegion {
-    domain: Arc<DomainHandle>,
-    raw: NonNull<ffi::ibv_mr>,
-    buffer: Option<HostBuffer>,
-    prefault: Duration,
-    registration: Duration,
-    relaxed_ordering: bool,
+    pub(super) domain: Arc<DomainHandle>,
+    pub(super) raw: NonNull<ffi::ibv_mr>,
+    pub(super) backing: Option<Backing>,
+    pub(super) prefault: Duration,
+    pub(super) registration: Duration,
+    pub(super) relaxed_ordering: bool,
 }
 
-// SAFETY: verbs calls on a memory region are thread-safe; the buffer is Send and Sync.
+// SAFETY: verbs calls on a memory region are thread-safe; what is behind it is Send and Sync.
 unsafe impl Send for MemoryRegion {}
 // SAFETY: as above.
 unsafe impl Sync for MemoryRegion {}
@@ -210,7 +248,8 @@ impl MemoryRegion {
         let prefault = began.elapsed();
         let domain = Arc::clone(&domain.handle);
         let began = Instant::now();
-        let (raw, relaxed_ordering) = register(&domain, &buffer, options);
+        let start: *mut c_void = buffer.start.as_ptr().cast();
+        let (raw, relaxed_ordering) = register(&domain, start, buffer.length, options);
         let registration = began.elapsed();
         let Some(raw) = NonNull::new(raw) else {
             return Err(registration_error(
@@ -222,16 +261,16 @@ impl MemoryRegion {
         Ok(Self {
             domain,
             raw,
-            buffer: Some(buffer),
+            backing: Some(Backing::Host(buffer)),
             prefault,
             registration,
             relaxed_ordering,
         })
     }
 
-    fn buffer(&self) -> Result<&HostBuffer, VerbsError> {
-        // Only `drop` takes the buffer, after which nobody calls this.
-        self.buffer.as_ref().ok_or(VerbsError::OutsideBuffer {
+    fn backing(&self) -> Result<&Backing, VerbsError> {
+        // Only `drop` takes what is behind it, after which nobody calls this.
+        self.backing.as_ref().ok_or(VerbsError::OutsideBuffer {
             offset: 0,
             length: 0,
             size: 0,
@@ -240,7 +279,7 @@ impl MemoryRegion {
 
     /// Its size in bytes.
     pub fn len(&self) -> usize {
-        self.buffer.as_ref().map_or(0, |b| b.length)
+        self.backing.as_ref().map_or(0, Backing::length)
     }
 
     /// Whether it has no bytes.
@@ -250,7 +289,7 @@ impl MemoryRegion {
 
     /// Its virtual address, which a peer's remote write names.
     pub fn address(&self) -> u64 {
-        self.buffer.as_ref().map_or(0, |b| b.start.as_ptr() as u64)
+        self.backing.as_ref().map_or(0, Backing::address)
     }
 
     /// The key that a peer presents.
@@ -266,12 +305,16 @@ impl MemoryRegion {
 
     /// The address of `length` bytes at `offset`, for a work request.
     pub(super) fn slice_address(&self, offset: usize, length: usize) -> Result<u64, VerbsError> {
-        Ok(self.buffer()?.at(offset, length)? as u64)
+        self.backing()?.at(offset, length)
     }
 
     /// Bytes of a page of it.
     pub fn page_size(&self) -> usize {
-        self.buffer.as_ref().map_or(0, |b| b.page)
+        match &self.backing {
+            Some(Backing::Host(buffer)) => buffer.page,
+            Some(Backing::Foreign(memory)) => memory.page_size(),
+            None => 0,
+        }
     }
 
     /// How long mapping and faulting in the pages took.
@@ -289,12 +332,20 @@ impl MemoryRegion {
         self.relaxed_ordering
     }
 
-    /// Copies `bytes` into the buffer at `offset`.
+    /// Copies `bytes` into the memory at `offset`.
     ///
     /// # Errors
-    /// [`VerbsError::OutsideBuffer`].
+    /// [`VerbsError::OutsideBuffer`], or [`VerbsError::CopyMemory`] where it is another library's.
     pub fn copy_in(&mut self, offset: usize, bytes: &[u8]) -> Result<(), VerbsError> {
-        let target = self.buffer()?.at(offset, bytes.len())?;
+        let buffer = match self.backing()? {
+            Backing::Host(buffer) => buffer,
+            Backing::Foreign(memory) => {
+                return memory
+                    .copy_in(offset, bytes)
+                    .map_err(VerbsError::CopyMemory);
+            }
+        };
+        let target = buffer.at(offset, bytes.len())?;
         // SAFETY: `target` has room for `bytes`, which cannot overlap a mapping never lent out.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
         fence(Ordering::SeqCst);
@@ -304,9 +355,14 @@ impl MemoryRegion {
     /// The byte at `offset` as it is now; later copies see what the peer wrote before it.
     ///
     /// # Errors
-    /// [`VerbsError::OutsideBuffer`].
+    /// [`VerbsError::OutsideBuffer`]; another library's memory cannot be watched.
     pub fn load(&self, offset: usize) -> Result<u8, VerbsError> {
-        let at = self.buffer()?.at(offset, 1)?;
+        let Backing::Host(buffer) = self.backing()? else {
+            return Err(VerbsError::CopyMemory(
+                "only host memory can be watched byte by byte".into(),
+            ));
+        };
+        let at = buffer.at(offset, 1)?;
         // SAFETY: the byte lies inside the mapping, which lives as long as `self`; all who touch it
         // while it is watched do so by whole bytes.
         Ok(unsafe { AtomicU8::from_ptr(at) }.load(Ordering::Acquire))
@@ -315,9 +371,17 @@ impl MemoryRegion {
     /// Copies the bytes at `offset` out into `into`.
     ///
     /// # Errors
-    /// [`VerbsError::OutsideBuffer`].
+    /// [`VerbsError::OutsideBuffer`], or [`VerbsError::CopyMemory`] where it is another library's.
     pub fn copy_out(&self, offset: usize, into: &mut [u8]) -> Result<(), VerbsError> {
-        let source = self.buffer()?.at(offset, into.len())?;
+        let buffer = match self.backing()? {
+            Backing::Host(buffer) => buffer,
+            Backing::Foreign(memory) => {
+                return memory
+                    .copy_out(offset, into)
+                    .map_err(VerbsError::CopyMemory);
+            }
+        };
+        let source = buffer.at(offset, into.len())?;
         fence(Ordering::SeqCst);
         // SAFETY: `source` has `into.len()` readable bytes. The device may be writing them: they
         // are plain bytes, copied without a reference to them.
@@ -326,27 +390,27 @@ impl MemoryRegion {
     }
 }
 
-/// Registers with relaxed ordering where the library can, else without.
-fn register(
+/// What the NIC and a peer may do.
+pub(super) fn access(options: MemoryOptions) -> ffi::ibv_access_flags {
+    ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE | remote_access(options.remote_read)
+}
+
+/// Registers `length` bytes at `start` with relaxed ordering where the library can, else without. The
+/// caller keeps the memory for as long as the region lives.
+pub(super) fn register(
     domain: &DomainHandle,
-    buffer: &HostBuffer,
+    start: *mut c_void,
+    length: usize,
     options: MemoryOptions,
 ) -> (*mut ffi::ibv_mr, bool) {
     let library = domain.context.library;
-    let access = ffi::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE | remote_access(options.remote_read);
-    let start: *mut c_void = buffer.start.as_ptr().cast();
+    let access = access(options);
     if let Some(reg_mr_iova2) = library.reg_mr_iova2.filter(|_| !options.in_order) {
         let access = access | ffi::ibv_access_flags::IBV_ACCESS_RELAXED_ORDERING;
-        // SAFETY: the domain is allocated; the buffer is mapped and outlives the region (`Drop`).
-        let region = unsafe {
-            reg_mr_iova2(
-                domain.raw.as_ptr(),
-                start,
-                buffer.length,
-                start as u64,
-                access.0,
-            )
-        };
+        // SAFETY: the domain is allocated; the memory outlives the region (`Drop`). An address that is
+        // no memory of this process is refused by the kernel.
+        let region =
+            unsafe { reg_mr_iova2(domain.raw.as_ptr(), start, length, start as u64, access.0) };
         if !region.is_null() || io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
             return (region, true);
         }
@@ -354,7 +418,7 @@ fn register(
     // Access flags are small positive numbers: the cast keeps the bits.
     let flags = access.0 as i32;
     // SAFETY: as above.
-    let region = unsafe { (library.reg_mr)(domain.raw.as_ptr(), start, buffer.length, flags) };
+    let region = unsafe { (library.reg_mr)(domain.raw.as_ptr(), start, length, flags) };
     (region, false)
 }
 
@@ -376,8 +440,8 @@ impl Drop for MemoryRegion {
         // the pages, also of work requests still outstanding (they complete in error).
         let returned = unsafe { (self.domain.context.library.dereg_mr)(self.raw.as_ptr()) };
         if returned != 0 {
-            // The device may still write there: leaking the pages is the safe choice.
-            std::mem::forget(self.buffer.take());
+            // The device may still write there: leaking the memory is the safe choice.
+            std::mem::forget(self.backing.take());
         }
     }
 }

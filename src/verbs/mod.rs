@@ -13,6 +13,7 @@ mod dmabuf;
 mod error;
 mod explain;
 mod facts;
+mod foreign;
 mod memory;
 mod queue_pair;
 mod sys;
@@ -26,6 +27,7 @@ pub use explain::{
     Explanation, Operation, PathFacts, Situation, explain, explain_status, memlock_limit,
 };
 pub use facts::{active_mtu, library};
+pub use foreign::{CopyError, ForeignMemory, ForeignWay};
 pub use memory::{MemoryOptions, MemoryRegion, ProtectionDomain};
 pub use queue_pair::{Path, QueuePair, QueuePairConfig, RemoteQueue, state};
 pub use sys::Library;

@@ -14,6 +14,14 @@ const MAX_MEMORY: Bytes = Bytes(4 << 30);
 /// section 9.7.1); half of it measures no better and is easier to register.
 const MAX_MESSAGE: Bytes = Bytes(1 << 30);
 
+/// What may be asked for; the same words are those of `--memory`.
+const MEMORY: [(&str, MemoryKind); 4] = [
+    ("host", MemoryKind::Host),
+    ("host-huge", MemoryKind::HostHuge),
+    ("gpu", MemoryKind::Gpu),
+    ("gpu-staged", MemoryKind::GpuStaged),
+];
+
 /// The section; none where a problem was found.
 pub(super) fn check(
     checker: &mut Checker,
@@ -35,8 +43,7 @@ pub(super) fn check(
     let known = [("event", Completion::Event), ("poll", Completion::Poll)];
     let (word, default_word) = (typed.completion, default.completion);
     let completion = checker.need_choice("probe.completion", word, default_word, &known);
-    let known = [("host", MemoryKind::Host)];
-    let memory = checker.need_choice("probe.memory", typed.memory, default.memory, &known);
+    let memory = checker.need_choice("probe.memory", typed.memory, default.memory, &MEMORY);
     let (depth, pairs) = (depth?, pairs?);
     let spec = ProbeSpec {
         kind: ProbeKind::RdmaWrite,

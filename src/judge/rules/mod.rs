@@ -6,6 +6,7 @@ mod bandwidth;
 mod came_and_went;
 mod corrupt_data;
 mod flow_collisions;
+mod gpu_memory;
 mod leaf_uplink;
 mod line_rate_unknown;
 mod link_lost;
@@ -166,6 +167,10 @@ const RUN_RULES: &[RunRule] = &[
         check: roce_loss::check,
     },
     RunRule {
+        about: &[gpu_memory::COPIES],
+        check: gpu_memory::check,
+    },
+    RunRule {
         about: &[tcp_limit::ABOUT],
         check: tcp_limit::check,
     },
@@ -197,6 +202,7 @@ pub(super) fn of_run(context: &Context<'_>) -> Said {
     for rule in siblings::RULES {
         (rule.check)(&nodes, &mut said);
     }
+    gpu_memory::settle(context, &mut said);
     // What a measured shortfall already names as its cause is not told a second time.
     said.findings.retain(|finding| match &finding.subject {
         Subject::Nic(nic, ..) if finding.rule == Rule::PcieLink => {

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::model::{
-    Checked, Completion as CompletionKind, CpuUse, Fact, IdleCpu, Measurement, ProbeKind,
-    Registration, RemoteMemory, Role, TransferEnd, Verification,
+    Checked, Completion as CompletionKind, CpuUse, Fact, IdleCpu, Measurement, MemoryUsed,
+    ProbeKind, Registration, RemoteMemory, Role, TransferEnd, Verification,
 };
 use crate::probe::cpu::{HostClock, ThreadClock, cpu_use, rest};
 use crate::probe::error::ProbeError;
 use crate::probe::latency::latency;
+use crate::probe::memory::Stage;
 use crate::probe::meter::{Reading, micros};
 use crate::probe::pattern::{Pattern, count_wrong};
 use crate::probe::pin::Pinned;
@@ -24,6 +25,10 @@ pub(in crate::probe) struct Ends {
     pub(super) queue_pairs: Vec<QueuePair<ReadyToSend>>,
     pub(super) completions: CompletionQueue,
     pub(super) memory: MemoryRegion,
+    /// The GPU's memory behind it, where that is copied.
+    pub(super) stage: Option<Stage>,
+    /// What is told of it.
+    pub(super) used: MemoryUsed,
     pub(super) remote: RemoteMemory,
     pub(super) mtu: u32,
     pub(super) job: Job,
@@ -149,6 +154,7 @@ impl Ends {
             registration: Some(self.registration),
             tcp: None,
             fetched: None,
+            memory: Some(Box::new(self.used.clone())),
         }
     }
 
@@ -173,6 +179,7 @@ impl Ends {
             bytes_wrong: checked.wrong,
             counters: Fact::default(),
             cpu,
+            memory: Some(Box::new(self.used.clone())),
         })
     }
 
@@ -181,7 +188,8 @@ impl Ends {
     /// To be called after the transfer is over, which has written every slot. Setting `stop` ends it
     /// at once with [`ProbeError::Stopped`]: gigabytes take seconds.
     fn check(&self, stop: &AtomicBool) -> Result<Checked, ProbeError> {
-        let length = self.memory.len();
+        // A GPU's memory is allocated in whole pages.
+        let length = self.job.buffer();
         let (mut expected, mut found) = (vec![0; CHUNK.min(length)], vec![0; CHUNK.min(length)]);
         let mut wrong = 0;
         for offset in (0..length).step_by(CHUNK) {
@@ -190,7 +198,14 @@ impl Ends {
             }
             let part = CHUNK.min(length - offset);
             self.pattern.fill(offset, &mut expected[..part]);
-            self.memory.copy_out(offset, &mut found[..part])?;
+            match &self.stage {
+                None => self.memory.copy_out(offset, &mut found[..part])?,
+                // The second half of the way: what landed in host memory goes on to the GPU.
+                Some(stage) => {
+                    stage.deliver(offset, part)?;
+                    stage.read(offset, &mut found[..part])?;
+                }
+            }
             wrong += count_wrong(&expected[..part], &found[..part]);
         }
         let bytes = length as u64;

@@ -164,6 +164,7 @@ impl Engine for Ends {
             remote,
             job,
             staging,
+            stage,
             ..
         } = self;
         let (shape, opcode) = (&job.shape, opcode(job.kind));
@@ -172,6 +173,11 @@ impl Engine for Ends {
         if !staging.is_empty() {
             for slot in slots.clone() {
                 memory.copy_in(slot, &staging[slot..slot + shape.message as usize])?;
+            }
+        }
+        if let Some(stage) = stage {
+            for slot in slots.clone() {
+                stage.fetch(slot, shape.message as usize)?;
             }
         }
         let memory = &*memory;

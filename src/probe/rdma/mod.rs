@@ -18,6 +18,7 @@ use crate::verbs::{
 
 use super::cpu::{HostClock, ThreadClock, rest};
 use super::error::ProbeError;
+use super::memory::{Obtained, obtain};
 use super::meter::micros;
 use super::pattern::Pattern;
 use super::peer::{check_memory, path_to};
@@ -47,18 +48,18 @@ struct Job {
     ping_pong: bool,
     role: Role,
     completion: CompletionKind,
-    huge_pages: bool,
+    memory: MemoryKind,
     account: bool,
 }
 
 impl Job {
     fn new(spec: &ProbeSpec, role: Role) -> Result<Self, ProbeError> {
         let refused = |why: &str| Err(ProbeError::Spec { why: why.into() });
-        if spec.memory == MemoryKind::Gpu {
-            return refused("only host memory can be registered");
-        }
         let shape = Shape::new(spec)?;
         let ping_pong = spec.measure == Measure::PingPong;
+        if let Some(why) = not_on_a_gpu(spec) {
+            return refused(why);
+        }
         let one_way = !matches!(spec.kind, ProbeKind::RdmaWrite | ProbeKind::RdmaSend);
         if ping_pong && (one_way || shape.queue_pairs != 1) {
             return refused("a ping-pong is played by RDMA write or send, on one queue pair");
@@ -69,7 +70,7 @@ impl Job {
             ping_pong,
             role,
             completion: spec.completion,
-            huge_pages: spec.memory == MemoryKind::HostHuge,
+            memory: spec.memory,
             account: spec.account,
         })
     }
@@ -131,6 +132,30 @@ impl Job {
     }
 }
 
+/// Why a probe is not made from memory of a GPU; `None` where it is, or none is asked for.
+fn not_on_a_gpu(spec: &ProbeSpec) -> Option<&'static str> {
+    /// A provider may have so few bytes come with the completion, from where the processor copies
+    /// them: it cannot write to a GPU (mlx5, scatter to CQE).
+    const WITH_COMPLETION: u64 = 64;
+    if !spec.memory.is_gpu() {
+        return None;
+    }
+    let is_small = spec.message_size.0 <= WITH_COMPLETION;
+    match spec.kind {
+        _ if spec.measure == Measure::PingPong => {
+            Some("a ping-pong is played in host memory, which the processor watches")
+        }
+        ProbeKind::RdmaWriteCopied => Some("what is copied first lies in host memory"),
+        ProbeKind::RdmaRead if spec.memory == MemoryKind::GpuStaged => {
+            Some("what goes by way of host memory is pushed, not fetched")
+        }
+        ProbeKind::RdmaRead | ProbeKind::RdmaSend if is_small => {
+            Some("messages of 64 bytes and less are not received in memory of a GPU")
+        }
+        _ => None,
+    }
+}
+
 /// Opens the device, registers memory and makes the queue pairs of one end.
 ///
 /// The buffer of the end that data comes from holds the pattern of `nonce`; the other's holds its
@@ -147,13 +172,13 @@ pub(super) fn prepare(
     let domain = ProtectionDomain::new(&link.device)?;
     let pattern = Pattern::new(nonce);
     let options = MemoryOptions {
-        huge_pages: job.huge_pages,
+        huge_pages: job.memory == MemoryKind::HostHuge,
         remote_read: job.kind == ProbeKind::RdmaRead,
         in_order: job.ping_pong,
     };
-    let mut memory = MemoryRegion::new(&domain, job.buffer(), options)?;
+    let mut obtained = obtain(&domain, job.memory, port, job.buffer(), options)?;
     if !job.ping_pong {
-        write_pattern(&mut memory, pattern, job.is_source())?;
+        write_pattern(&mut obtained, pattern, &job)?;
     }
     let completions = CompletionQueue::new(&link.device, limits.entries, job.completion_mode())?;
     let config = QueuePairConfig {
@@ -166,11 +191,11 @@ pub(super) fn prepare(
         packet_sequence: 0,
     };
     let queue_pairs = make_queue_pairs(&domain, &completions, &job, config)?;
-    let endpoint = endpoint(&link, &queue_pairs, &memory, limits.reads);
+    let endpoint = endpoint(&link, &queue_pairs, &obtained.region, limits.reads);
     Ok(Prepared {
         queue_pairs,
         completions,
-        memory,
+        memory: obtained,
         endpoint,
         job,
         pattern,
@@ -303,21 +328,33 @@ fn make_queue_pairs(
         .collect()
 }
 
-fn write_pattern(
-    memory: &mut MemoryRegion,
-    pattern: Pattern,
-    is_source: bool,
-) -> Result<(), ProbeError> {
-    let mut chunk = vec![0; CHUNK.min(memory.len())];
-    for offset in (0..memory.len()).step_by(CHUNK) {
-        let length = CHUNK.min(memory.len() - offset);
-        match is_source {
-            true => pattern.fill(offset, &mut chunk[..length]),
-            false => pattern.fill_inverse(offset, &mut chunk[..length]),
+/// Fills the memory: where data comes from with the pattern, elsewhere with its inverse. Host memory
+/// that data only passes through gets the inverse, so that a copy that was not made is seen.
+fn write_pattern(memory: &mut Obtained, pattern: Pattern, job: &Job) -> Result<(), ProbeError> {
+    let length = job.buffer();
+    let mut chunk = vec![0; CHUNK.min(length)];
+    for offset in (0..length).step_by(CHUNK) {
+        let part = &mut chunk[..CHUNK.min(length - offset)];
+        if let Some(stage) = &memory.stage {
+            fill(pattern, job.is_source(), offset, part);
+            stage.write(offset, part)?;
         }
-        memory.copy_in(offset, &chunk[..length])?;
+        fill(
+            pattern,
+            job.is_source() && memory.stage.is_none(),
+            offset,
+            part,
+        );
+        memory.region.copy_in(offset, part)?;
     }
     Ok(())
+}
+
+fn fill(pattern: Pattern, is_source: bool, offset: usize, bytes: &mut [u8]) {
+    match is_source {
+        true => pattern.fill(offset, bytes),
+        false => pattern.fill_inverse(offset, bytes),
+    }
 }
 
 /// One end, ready to be connected.
@@ -325,7 +362,7 @@ pub(super) struct Prepared {
     // Dropped in this order: what uses the memory before the memory.
     queue_pairs: Vec<QueuePair<Initialised>>,
     completions: CompletionQueue,
-    memory: MemoryRegion,
+    memory: Obtained,
     endpoint: Endpoint,
     job: Job,
     pattern: Pattern,
@@ -370,14 +407,16 @@ impl Prepared {
             .collect::<Result<Vec<_>, VerbsError>>()?;
         let registration = Registration {
             us: self.endpoint.registration_us,
-            bytes: self.memory.len() as u64,
-            page_bytes: self.memory.page_size() as u64,
+            bytes: self.memory.region.len() as u64,
+            page_bytes: self.memory.region.page_size() as u64,
         };
         let staging = ends::staging(&self.job, self.pattern);
         let mut ends = Ends {
             queue_pairs,
             completions: self.completions,
-            memory: self.memory,
+            memory: self.memory.region,
+            stage: self.memory.stage,
+            used: self.memory.used,
             remote: peer.memory,
             mtu: path.facts.mtu.bytes(),
             job: self.job,
@@ -402,5 +441,51 @@ impl Prepared {
                 ends,
             }))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Bytes;
+    use crate::probe::shape::tests::spec;
+
+    #[test]
+    fn what_a_processor_would_have_to_touch_is_not_asked_of_a_gpu() {
+        let on_gpu = |kind, size| ProbeSpec {
+            kind,
+            memory: MemoryKind::Gpu,
+            message_size: Bytes(size),
+            ..spec(size, 16, 1, 1000)
+        };
+        for kind in [
+            ProbeKind::RdmaWrite,
+            ProbeKind::RdmaRead,
+            ProbeKind::RdmaSend,
+        ] {
+            assert_eq!(not_on_a_gpu(&on_gpu(kind, 65_536)), None, "{kind:?}");
+        }
+        assert_eq!(not_on_a_gpu(&on_gpu(ProbeKind::RdmaWrite, 8)), None);
+        assert!(not_on_a_gpu(&on_gpu(ProbeKind::RdmaSend, 64)).is_some());
+        assert!(not_on_a_gpu(&on_gpu(ProbeKind::RdmaWriteCopied, 4096)).is_some());
+        let staged = ProbeSpec {
+            memory: MemoryKind::GpuStaged,
+            ..on_gpu(ProbeKind::RdmaRead, 4096)
+        };
+        assert!(not_on_a_gpu(&staged).is_some());
+        let ball = ProbeSpec {
+            measure: Measure::PingPong,
+            ..on_gpu(ProbeKind::RdmaSend, 4096)
+        };
+        let refused = Job::new(&ball, Role::Target)
+            .map(drop)
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains("played in host memory"), "{refused}");
+        let host = ProbeSpec {
+            memory: MemoryKind::Host,
+            ..ball
+        };
+        assert!(Job::new(&host, Role::Target).is_ok());
     }
 }

@@ -122,6 +122,7 @@ pub(super) fn play(
         registration: None,
         tcp: facts(plan, &[sender]).map(Box::new),
         fetched: None,
+        memory: None,
     })
 }
 

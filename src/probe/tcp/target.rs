@@ -90,6 +90,7 @@ impl Serving {
             bytes_wrong: wrong,
             counters: Fact::default(),
             cpu: self.cpu(received),
+            memory: None,
         })
     }
 

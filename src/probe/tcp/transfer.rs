@@ -61,6 +61,7 @@ pub(super) fn run(
         registration: None,
         tcp: facts.map(Box::new),
         fetched: None,
+        memory: None,
     })
 }
 

@@ -142,6 +142,7 @@ fn memory(kind: MemoryKind) -> &'static str {
         MemoryKind::Host => "host memory",
         MemoryKind::HostHuge => "huge pages",
         MemoryKind::Gpu => "GPU memory",
+        MemoryKind::GpuStaged => "GPU memory, staged",
     }
 }
 

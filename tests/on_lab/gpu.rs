@@ -1,0 +1,154 @@
+//! Memory of GPUs that are none: a driver library for tests hands out host memory, and the real verbs move
+//! it. What the library is made to do wrong is what the report says, and that it is a stand-in.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::bench::{Bench, set};
+use crate::running::Report;
+
+const TWO: [&str; 2] = ["node01", "node02"];
+
+/// The stand-in for libcuda, which serves these GPUs, with something wrong with it.
+fn compiled(bench: &mut Bench, gpus: &str, wrong: &str) -> Vec<u8> {
+    let library = bench.path("libcuda.so.1");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/cuda.c");
+    let status = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-DWHOLE", "-o"])
+        .arg(&library)
+        .arg(format!("-DWRONG=\"{wrong}\""))
+        .arg(format!("-DPCI=\"{gpus}\""))
+        .arg(source)
+        .status()
+        .expect("a C compiler");
+    assert!(status.success());
+    std::fs::read(library).expect("it was made")
+}
+
+/// Puts it where the loader of a node finds it.
+fn install(bench: &mut Bench, node: &str, wrong: &str) {
+    let gpus = bench.root(
+        node,
+        "cd /sys/bus/pci/devices && grep -l 0x10de */vendor | cut -d/ -f1 | paste -sd, | tr -d '\\n'",
+    );
+    let bytes = compiled(bench, &gpus, wrong);
+    let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    let place = "/usr/lib/libcuda.so.1";
+    // Printed in parts: the argument of a command is limited.
+    let mut script = format!(": > {place}");
+    for part in octal.as_bytes().chunks(4 * 8192) {
+        let part = String::from_utf8_lossy(part);
+        script = format!("{script} && printf '{part}' >> {place}");
+        bench.change(node, &script, &format!("rm -f {place}"));
+        script = ":".to_owned();
+    }
+}
+
+/// A report over two nodes with this stand-in, in this memory.
+fn report(bench: &mut Bench, wrong: [Option<&str>; 2], memory: &str) -> Report {
+    bench.lab.heal().expect("the lab heals");
+    for (node, wrong) in TWO.iter().zip(wrong) {
+        if let Some(wrong) = wrong {
+            install(bench, node, wrong);
+        }
+    }
+    let config = bench.config(|table| set(table, &["probe", "memory"], memory));
+    bench.report(&config, &TWO)
+}
+
+fn both(bench: &mut Bench, wrong: &str, memory: &str) -> Report {
+    report(bench, [Some(wrong); 2], memory)
+}
+
+/// What is told of each NIC.
+fn told(report: &Report) -> &[Value] {
+    let told = report.json["gpu_memory"].as_array();
+    told.map_or(&[], Vec::as_slice)
+}
+
+/// Asserts that all data was moved in this way, and compared.
+fn moved(report: &Report, way: &str) {
+    report.measured(&TWO, 2);
+    assert!(report.text.starts_with("STAND-IN: "), "{report}");
+    assert_eq!(report.json["stand_in_gpu"], true, "{report}");
+    for pair in report.json["pairs"].as_array().expect("pairs") {
+        let landed = &pair["verified"]["value"];
+        assert_eq!(landed["bytes_wrong"], 0, "{pair:#}");
+        assert!(landed["bytes_checked"].as_u64() > Some(0), "{pair:#}");
+        for memory in [&pair["memory"], &landed["memory"]] {
+            assert_eq!(memory["way"], way, "{pair:#}");
+        }
+    }
+}
+
+pub fn gpu_memory_is_moved_by_peer_memory(bench: &mut Bench) {
+    let report = both(bench, "", "gpu");
+    report.ends_with(0);
+    moved(&report, "peer_memory");
+    report.shows("direct, by peer memory (Stand-in GPU in host memory); dma-buf was refused: ");
+    report.shows("takes no dma-buf");
+    assert_eq!(told(&report).len(), 4, "{report}");
+}
+
+pub fn a_driver_without_dma_buf_is_told_from_a_nic_without(bench: &mut Bench) {
+    let report = both(bench, "nodmabuf", "gpu");
+    moved(&report, "peer_memory");
+    report.shows("dma-buf was refused: the CUDA driver exports no dma-buf");
+}
+
+pub fn gpu_memory_is_moved_by_way_of_the_host(bench: &mut Bench) {
+    let report = both(bench, "", "gpu-staged");
+    moved(&report, "staged");
+    report.shows("staged through host memory, as it was asked for");
+}
+
+/// As on a node where the module is loaded and refuses all the same.
+pub fn memory_that_no_module_takes_is_refused(bench: &mut Bench) {
+    let report = both(bench, "nopeer", "gpu");
+    report.ends_with(1);
+    let found = report.findings();
+    assert!(
+        found.contains(&"gpudirect-off node01".to_owned()),
+        "{report}"
+    );
+    report.shows("GPUDirect RDMA does not work on node01: rxe0, rxe1 refuse memory of the GPUs");
+    report.shows("no peer memory module takes this address; load nvidia_peermem");
+    let is_refused = |nic: &Value| nic["verdict"] == "not_available";
+    assert!(told(&report).iter().any(is_refused), "{report}");
+}
+
+/// Nothing was tried, so nothing is known.
+pub fn gpu_memory_that_cannot_be_had_is_not_replaced(bench: &mut Bench) {
+    for (wrong, words) in [
+        (None, "libcuda.so.1 is not installed"),
+        (Some("full"), "the GPU has no memory left"),
+        (Some("managed"), "managed memory"),
+        (Some("nogpu"), "the driver serves no GPU"),
+    ] {
+        let report = report(bench, [wrong; 2], "gpu");
+        report.ends_with(3);
+        report.shows("no GPU memory could be tried of GPU");
+        report.shows(words);
+        assert!(!told(&report).is_empty(), "{report}");
+        for nic in told(&report) {
+            assert_eq!(nic["verdict"], "cannot_tell", "{nic:#}");
+        }
+    }
+}
+
+pub fn a_slow_link_of_a_gpu_shows_in_its_copies(bench: &mut Bench) {
+    let report = report(bench, [Some("slow"), Some("")], "gpu");
+    moved(&report, "peer_memory");
+    let slow: Vec<String> = report
+        .findings()
+        .into_iter()
+        .filter(|finding| finding.starts_with("gpu-copy-slow"))
+        .collect();
+    assert_eq!(
+        slow,
+        ["gpu-copy-slow node01", "gpu-copy-slow node01"],
+        "{report}"
+    );
+}
