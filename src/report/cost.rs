@@ -22,7 +22,7 @@ const IN_FULL: usize = 4;
 const WORST: usize = 2;
 
 /// Rules whose findings matter where only the cost was measured.
-const RULES: [Rule; 7] = [
+pub(super) const RULES: [Rule; 7] = [
     Rule::NodeLost,
     Rule::NoNic,
     Rule::PortDown,

@@ -3,6 +3,7 @@
 mod cost;
 mod explain;
 mod findings;
+mod html;
 pub mod inspect;
 mod json;
 mod jsonl;
@@ -17,6 +18,7 @@ use crate::model::{Acceptance, Span};
 
 pub use cost::{cost_json, cost_text};
 pub use explain::{explain, rules};
+pub use html::html;
 pub use json::{REPORT_SCHEMA, json};
 pub use jsonl::jsonl;
 pub use text::{Style, headline, text};
