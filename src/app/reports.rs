@@ -12,7 +12,7 @@ use crate::judge::{CostReport, Judgement, judge};
 use crate::ledger::Ledger;
 use crate::model::{Acceptance, Pattern, Record, Span};
 use crate::record::{Reader, span};
-use crate::report::{Run, Style, cost_json, cost_text, json, jsonl, text};
+use crate::report::{Run, Style, cost_json, cost_text, html, json, jsonl, text};
 
 /// A run that is over, as its reports need it.
 pub(super) struct Ran<'a> {
@@ -190,6 +190,7 @@ fn write_one(
         Format::Json if is_only_cost(ledger) => cost_json(ledger, judgement, out),
         Format::Json => json(ledger, judgement, out),
         Format::Jsonl => jsonl(ran.events()?, out),
+        Format::Html => html(&run, out),
     }
 }
 

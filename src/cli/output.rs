@@ -37,6 +37,8 @@ pub enum Format {
     Json,
     /// Every event of the run, one JSON document a line
     Jsonl,
+    /// One page for a browser, or to print
+    Html,
 }
 
 impl Format {
@@ -46,12 +48,13 @@ impl Format {
             Self::Text => &["txt"],
             Self::Json => &["json"],
             Self::Jsonl => &["jsonl", "ndjson"],
+            Self::Html => &["html", "htm"],
         }
     }
 
     /// Whether it can hold a run that measured only what moving data costs.
     pub fn holds_cost(self) -> bool {
-        matches!(self, Self::Text | Self::Json | Self::Jsonl)
+        matches!(self, Self::Text | Self::Json | Self::Jsonl | Self::Html)
     }
 
     /// What a file's name says that it holds; text where it says nothing.

@@ -27,7 +27,7 @@ const EACH_ONCE: &str =
 const WORST: usize = 2;
 
 /// Rules whose findings matter where only the cost was measured.
-const RULES: [Rule; 7] = [
+pub(super) const RULES: [Rule; 7] = [
     Rule::NodeLost,
     Rule::NoNic,
     Rule::PortDown,

@@ -26,6 +26,7 @@ xz:xz-utils
 zstd:zstd
 cpio:cpio
 lspci:pciutils
+chromium:chromium
 '
 
 has() {
