@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use super::failure::Failure;
-use super::reports::{Reports, kept};
+use super::reports::{Ran, Reports};
 use super::{config, demo, report, sweep};
 use crate::cli::CostArgs;
 use crate::config::Cluster;
 use crate::ledger::Ledger;
 use crate::model::{CostSettings, Pattern, RunSettings};
-use crate::record::Writer;
 
 /// Runs, reports, and returns whether everything was measured as an exit code.
 pub(super) fn run(arguments: &CostArgs) -> Result<u8, Failure> {
@@ -30,10 +29,10 @@ pub(super) fn run(arguments: &CostArgs) -> Result<u8, Failure> {
     }
     let seed = arguments.seed.unwrap_or_else(rand::random);
     let settings = settings(arguments, &cluster, seed)?;
-    let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
+    let reports = Reports::open_of_cost(&arguments.reports, arguments.record.as_deref())?;
     let mut record = report::new_record(arguments.record.as_deref())?;
     let ledger = report::conduct(&cluster, settings, Ledger::default(), &mut record)?;
-    let code = reports.write(&ledger, &kept(record.path()))?;
+    let code = reports.write(&Ran::recorded(&ledger, record.path()))?;
     report::say_where(&ledger, record.path(), "cost");
     Ok(code)
 }
@@ -62,12 +61,11 @@ fn simulate(arguments: &CostArgs, scenario: &Path) -> Result<u8, Failure> {
     let mut settings = scenario.settings(seed).map_err(unusable)?;
     sweep::pick_rails(&mut settings, arguments.pick.rails.as_ref())?;
     only_cost(&mut settings, arguments, scenario.cost().map_err(unusable)?);
-    let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
-    let create =
-        |path| Writer::create(path).map_err(|error| Failure::usage(Failure::chain(&error)));
-    let mut record = arguments.record.as_deref().map(create).transpose()?;
-    let ledger = demo::conduct(&scenario, settings, record.as_mut())?;
-    reports.write(&ledger, &format!("--seed {seed} makes it again"))
+    let reports = Reports::open_of_cost(&arguments.reports, arguments.record.as_deref())?;
+    let mut record = demo::record(arguments.record.as_deref(), &reports)?;
+    let ledger = demo::conduct(&scenario, settings, record.writer.as_mut())?;
+    let again = format!("--seed {seed} makes it again");
+    reports.write(&record.ran(&ledger, again))
 }
 
 #[cfg(test)]

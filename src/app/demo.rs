@@ -1,9 +1,11 @@
 //! `linerate demo`: a whole run over a simulated cluster, then the report and the exit code.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
 
 use super::failure::Failure;
-use super::reports::Reports;
+use super::reports::{Ran, Reports};
 use super::{config, dashboard, live, start, sweep};
 use crate::cli::DemoArgs;
 use crate::cluster::{Conductor, Limits};
@@ -41,16 +43,54 @@ pub(super) fn run(arguments: &DemoArgs) -> Result<u8, Failure> {
         settings.cost = Some(cost.map_err(|errors| config::unusable("scenario", &errors))?);
     }
     let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
-    let create =
-        |path| Writer::create(path).map_err(|error| Failure::usage(Failure::chain(&error)));
-    let mut record = arguments.record.as_deref().map(create).transpose()?;
+    let mut record = record(arguments.record.as_deref(), &reports)?;
     if arguments.tui {
         let reports = arguments.reports.is_asked().then_some(reports);
         return live::simulate(arguments, &scenario, settings, record, reports);
     }
-    let ledger = conduct(&scenario, settings, record.as_mut())?;
+    let ledger = conduct(&scenario, settings, record.writer.as_mut())?;
     let again = format!("--seed {} makes it again", arguments.seed);
-    reports.write(&ledger, &again)
+    reports.write(&record.ran(&ledger, again))
+}
+
+/// Where a simulated run is recorded, if it is.
+pub(super) struct Recording {
+    pub(super) writer: Option<Writer>,
+    /// Goes away with the run, where nobody asked for a record.
+    folder: Option<TempDir>,
+}
+
+/// Makes the record that is asked for, or that one of the reports has the events from.
+pub(super) fn record(path: Option<&Path>, reports: &Reports) -> Result<Recording, Failure> {
+    let folder = (path.is_none() && reports.need_record())
+        .then(tempfile::tempdir)
+        .transpose()
+        .map_err(|error| Failure::work(format!("cannot make a temporary folder: {error}")))?;
+    let path = path.map(Path::to_owned);
+    let path = path.or_else(|| Some(folder.as_ref()?.path().join("run.jsonl")));
+    let create =
+        |path: PathBuf| Writer::create(&path).map_err(|e| Failure::usage(Failure::chain(&e)));
+    Ok(Recording {
+        writer: path.map(create).transpose()?,
+        folder,
+    })
+}
+
+impl Recording {
+    /// Where the run stays recorded.
+    pub(super) fn path(&self) -> Option<&Path> {
+        let writer = self.writer.as_ref().filter(|_| self.folder.is_none());
+        writer.map(Writer::path)
+    }
+
+    /// The run that was recorded, and how to have it again where it was not.
+    pub(super) fn ran<'a>(&'a self, ledger: &'a Ledger, again: String) -> Ran<'a> {
+        match (&self.writer, &self.folder) {
+            (Some(writer), None) => Ran::recorded(ledger, writer.path()),
+            (Some(writer), Some(_)) => Ran::recorded(ledger, writer.path()).kept_as(again),
+            (None, _) => Ran::unrecorded(ledger, again),
+        }
+    }
 }
 
 pub(super) fn scenario(file: Option<&Path>) -> Result<Scenario, Failure> {

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::output::Output;
 use super::surveyor;
-use crate::cli::{Format, InspectArgs};
+use crate::cli::{InspectArgs, PlainFormat};
 use crate::judge;
 use crate::model::{NodeFacts, NodeName, Severity};
 use crate::report::inspect::{json, text};
@@ -26,8 +26,8 @@ pub(super) fn run(arguments: &InspectArgs) -> Result<u8, Failure> {
     let mut output = Output::standard();
     let style = output.style(arguments.color);
     match arguments.format {
-        Format::Text => text(&facts, &said, style, output.writer()),
-        Format::Json => json(&facts, &said, output.writer()),
+        PlainFormat::Text => text(&facts, &said, style, output.writer()),
+        PlainFormat::Json => json(&facts, &said, output.writer()),
     }
     .map_err(|error| Failure::work(format!("cannot write the facts: {error}")))?;
     output.finish()?;

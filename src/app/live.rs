@@ -4,15 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::dashboard::{self, Wanted, Wires};
+use super::demo::Recording;
 use super::failure::Failure;
 use super::output::Output;
-use super::reports::{Reports, exit_code, is_only_cost, kept};
+use super::reports::{Ran, Reports, is_only_cost, kept};
 use super::resume::{self, Begun};
 use super::{carriers, config, report, start, sweep};
 use crate::cli::{Color, DashboardArgs, DemoArgs, ReplayArgs};
 use crate::cluster::{CarrierFleet, Conductor, Limits, Member};
 use crate::config::{Cluster, Scenario};
-use crate::judge::judge;
 use crate::ledger::Ledger;
 use crate::model::{Command, Event, Record, RunSettings};
 use crate::record::{RecordError, Writer, read};
@@ -68,7 +68,11 @@ pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
             None => Ok(()),
         }
     })?;
-    leave(run.ledger(), path.as_deref(), reports, asked.reports.color)
+    let ran = match &path {
+        Some(path) => Ran::recorded(run.ledger(), path),
+        None => Ran::unrecorded(run.ledger(), "it was not recorded"),
+    };
+    leave(&ran, path.as_deref(), reports, asked.reports.color)
 }
 
 /// A new run, or one that goes on, with what was recorded of it before.
@@ -127,7 +131,7 @@ pub(super) fn simulate(
     arguments: &DemoArgs,
     scenario: &Scenario,
     settings: RunSettings,
-    mut record: Option<Writer>,
+    mut record: Recording,
     reports: Option<Reports>,
 ) -> Result<u8, Failure> {
     let wanted = Wanted {
@@ -140,13 +144,12 @@ pub(super) fn simulate(
     let fleet = SimulatedFleet::new(scenario, &settings.nodes, settings.seed);
     let pace = (!arguments.fast).then(|| Duration::from_millis(settings.probe.duration_ms.into()));
     let nodes = u32::try_from(settings.nodes.len().max(1)).unwrap_or(u32::MAX);
-    let path = record.as_ref().map(|record| record.path().to_owned());
     let (run, ()) = dashboard::run(wanted, |wires| {
         let mut seq = 0;
         let mut emit = |event: Event| -> Result<(), RecordError> {
             let probing = matches!(event, Event::RoundPlanned { .. });
             let surveyed = matches!(event, Event::NodeSurveyed { .. });
-            let kept = match &mut record {
+            let kept = match &mut record.writer {
                 Some(record) => record.append(&event)?,
                 None => now(&mut seq, event),
             };
@@ -175,15 +178,12 @@ pub(super) fn simulate(
             .obeying(&mut next)
             .run()
             .map_err(|error| Failure::work(Failure::chain(&error)))?;
-        let synced = record.as_mut().map_or(Ok(()), Writer::sync);
+        let synced = record.writer.as_mut().map_or(Ok(()), Writer::sync);
         synced.map_err(|error| Failure::work(Failure::chain(&error)))
     })?;
-    leave(
-        run.ledger(),
-        path.as_deref(),
-        reports,
-        arguments.reports.color,
-    )
+    let again = format!("--seed {} makes it again", arguments.seed);
+    let ran = record.ran(run.ledger(), again);
+    leave(&ran, record.path(), reports, arguments.reports.color)
 }
 
 /// An event that happens now, and is on no record.
@@ -216,7 +216,8 @@ pub(super) fn replay(
         play(records, arguments.fast, wires);
         Ok(())
     })?;
-    leave(&ledger, Some(file), reports, arguments.reports.color)
+    let ran = Ran::recorded(&ledger, file);
+    leave(&ran, Some(file), reports, arguments.reports.color)
 }
 
 fn play(records: Vec<Record>, fast: bool, wires: &Wires) {
@@ -255,17 +256,16 @@ fn play(records: Vec<Record>, fast: bool, wires: &Wires) {
 
 /// What stays on the normal screen: the verdict, where the run is kept, reports that were asked for.
 fn leave(
-    ledger: &Ledger,
+    ran: &Ran<'_>,
     record: Option<&Path>,
     reports: Option<Reports>,
     color: Color,
 ) -> Result<u8, Failure> {
-    let judgement = judge(ledger);
     let mut output = Output::standard();
     let style = output.style(color);
-    let said = match is_only_cost(ledger) {
-        true => cost_headline(ledger, style, output.writer()),
-        false => headline(ledger, &judgement, style, output.writer()),
+    let said = match is_only_cost(ran.ledger()) {
+        true => cost_headline(ran.ledger(), style, output.writer()),
+        false => headline(ran.ledger(), ran.judgement(), style, output.writer()),
     };
     said.and_then(|()| match record {
         Some(record) => writeln!(output.writer(), "{}", kept(record)),
@@ -274,10 +274,7 @@ fn leave(
     .map_err(|error| Failure::work(format!("cannot write to standard output: {error}")))?;
     output.finish()?;
     match reports {
-        Some(reports) => {
-            let kept = record.map_or("it was not recorded".to_owned(), kept);
-            reports.write(ledger, &kept)
-        }
-        None => Ok(exit_code(ledger, &judgement)),
+        Some(reports) => reports.write(ran),
+        None => Ok(ran.exit_code()),
     }
 }

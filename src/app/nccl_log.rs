@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::failure::Failure;
 use super::output::Output;
-use crate::cli::{Format, NcclLogArgs};
+use crate::cli::{NcclLogArgs, PlainFormat};
 use crate::judge::{NcclProblem, NcclSurvey, nccl_problems};
 use crate::ledger::Ledger;
 use crate::nccl::{NcclLog, NcclReader};
@@ -82,8 +82,8 @@ fn write(arguments: &NcclLogArgs, log: &NcclLog, problems: &[NcclProblem]) -> Re
     let mut output = Output::standard();
     let style = output.style(arguments.color);
     match arguments.format {
-        Format::Text => text(log, problems, style, output.writer()),
-        Format::Json => json(log, problems, output.writer()),
+        PlainFormat::Text => text(log, problems, style, output.writer()),
+        PlainFormat::Json => json(log, problems, output.writer()),
     }
     .map_err(|error| Failure::work(format!("cannot write the reading: {error}")))?;
     output.finish()

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::failure::Failure;
-use super::reports::{Reports, kept};
+use super::reports::{Ran, Reports};
 use super::{dashboard, live};
 use crate::cli::ReplayArgs;
 use crate::ledger::Ledger;
@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &ReplayArgs) -> Result<u8, Failure> {
     if let Some(torn) = &torn {
         eprintln!("{}", cut_off(file, torn, &ledger));
     }
-    reports.write(&ledger, &kept(file))
+    reports.write(&Ran::recorded(&ledger, file))
 }
 
 /// What these events add up to.

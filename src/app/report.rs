@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
 use super::progress::Progress;
-use super::reports::{Reports, kept};
+use super::reports::{Ran, Reports, kept};
 use super::resume::{self, Begun};
 use super::{carriers, config, start, sweep};
 use crate::cli::{ReportArgs, ReportsArgs};
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
         eprintln!("{note}");
     }
     let ledger = conduct(&cluster, settings, Ledger::default(), &mut record)?;
-    let code = reports.write(&ledger, &kept(record.path()))?;
+    let code = reports.write(&Ran::recorded(&ledger, record.path()))?;
     say_where(&ledger, record.path(), "report");
     Ok(code)
 }
@@ -82,10 +82,10 @@ pub(super) fn go_on(
             "{}: the run is complete, so nothing is measured",
             path.display()
         );
-        return reports.write(&so_far, &kept(path));
+        return reports.write(&Ran::recorded(&so_far, path));
     };
     let ledger = conduct(cluster, settings, so_far, &mut record)?;
-    let code = reports.write(&ledger, &kept(path))?;
+    let code = reports.write(&Ran::recorded(&ledger, path))?;
     say_where(&ledger, path, command);
     Ok(code)
 }

@@ -1,5 +1,7 @@
 //! Writes a run as the reports that were asked for, live or recorded, and gives its exit code.
 
+use std::fs::File;
+use std::io::{self, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -8,8 +10,90 @@ use super::output::Output;
 use crate::cli::{Color, Format, FormatArg, ReportsArgs};
 use crate::judge::{CostReport, Judgement, judge};
 use crate::ledger::Ledger;
-use crate::model::Pattern;
-use crate::report::{cost_json, cost_text, json, text};
+use crate::model::{Acceptance, Pattern, Record, Span};
+use crate::record::{Reader, span};
+use crate::report::{Run, Style, cost_json, cost_text, json, jsonl, text};
+
+/// A run that is over, as its reports need it.
+pub(super) struct Ran<'a> {
+    ledger: &'a Ledger,
+    judgement: Judgement,
+    /// What became of the profile that it was held against, where there was one.
+    pub(super) acceptance: Option<Acceptance>,
+    record: Option<&'a Path>,
+    /// How it is kept, as a clause that errors end with.
+    kept: String,
+}
+
+impl<'a> Ran<'a> {
+    /// A run that is kept in this record, whole or cut off.
+    pub(super) fn recorded(ledger: &'a Ledger, record: &'a Path) -> Self {
+        Self {
+            record: Some(record),
+            ..Self::unrecorded(ledger, kept(record))
+        }
+    }
+
+    /// A run that is on no record; how to have it again, as a clause.
+    pub(super) fn unrecorded(ledger: &'a Ledger, kept: impl Into<String>) -> Self {
+        Self {
+            ledger,
+            judgement: judge(ledger),
+            acceptance: None,
+            record: None,
+            kept: kept.into(),
+        }
+    }
+
+    /// The same, to be had again otherwise than by its record.
+    pub(super) fn kept_as(self, kept: String) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// All that is known of it.
+    pub(super) fn ledger(&self) -> &'a Ledger {
+        self.ledger
+    }
+
+    /// What is to be said of it.
+    pub(super) fn judgement(&self) -> &Judgement {
+        &self.judgement
+    }
+
+    /// That of the profile's verdict, or else of the run's; of a run that measured only what moving data
+    /// costs 0 where it measured all of it, else 3.
+    pub(super) fn exit_code(&self) -> u8 {
+        if let Some(acceptance) = &self.acceptance {
+            return acceptance.verdict().exit_code();
+        }
+        if !is_only_cost(self.ledger) {
+            return self.judgement.verdict.exit_code();
+        }
+        match CostReport::of(self.ledger).is_some_and(|report| report.is_complete()) {
+            true => 0,
+            false => 3,
+        }
+    }
+
+    /// The same for the room that writes.
+    fn run(&self, span: Option<Span>) -> Run<'_> {
+        Run {
+            ledger: self.ledger,
+            judgement: &self.judgement,
+            acceptance: self.acceptance.as_ref(),
+            span,
+        }
+    }
+
+    /// Its events, read from its record one by one.
+    fn events(&self) -> io::Result<impl Iterator<Item = io::Result<Record>>> {
+        let path = self
+            .record
+            .ok_or_else(|| io::Error::other("the run was not recorded, so its events are gone"))?;
+        let events = Reader::new(BufReader::new(File::open(path)?), path);
+        Ok(events.map(|event| event.map_err(io::Error::other)))
+    }
+}
 
 /// Every place that a report goes to, with its form.
 pub(super) struct Reports {
@@ -41,26 +125,71 @@ impl Reports {
         })
     }
 
-    /// Judges the run and writes it everywhere; the verdict's exit code, or of a run that measured only
-    /// what moving data costs, whether it measured all of it. Where a report cannot be written, the error
-    /// ends with how the run is `kept`.
-    pub(super) fn write(self, ledger: &Ledger, kept: &str) -> Result<u8, Failure> {
-        let judgement = judge(ledger);
-        let only_cost = is_only_cost(ledger);
+    /// The same for a run that measures only what moving data costs, which not every form can hold.
+    pub(super) fn open_of_cost(
+        arguments: &ReportsArgs,
+        record: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let reports = Self::open(arguments, record)?;
+        reports.can_hold_cost()?;
+        Ok(reports)
+    }
+
+    fn can_hold_cost(&self) -> Result<(), Failure> {
+        let others = self.outputs.iter().find(|(format, _)| !format.holds_cost());
+        match others {
+            None => Ok(()),
+            Some((format, _)) => Err(Failure::usage(format!(
+                "what moving data costs is not written as {format}: ask for {}",
+                Format::names(Format::holds_cost)
+            ))),
+        }
+    }
+
+    /// Whether one of them has the events of the run, which only a record keeps.
+    pub(super) fn need_record(&self) -> bool {
+        self.outputs
+            .iter()
+            .any(|(format, _)| *format == Format::Jsonl)
+    }
+
+    /// Writes the run everywhere; its exit code. Where a report cannot be written, the error ends with how
+    /// the run is kept.
+    pub(super) fn write(self, ran: &Ran<'_>) -> Result<u8, Failure> {
+        if is_only_cost(ran.ledger) {
+            self.can_hold_cost()?;
+        }
+        // A record that cannot be read has no time; what reads its events says why.
+        let span = ran.record.and_then(|record| span(record).ok().flatten());
         for (format, mut output) in self.outputs {
             let style = output.style(self.color);
-            let written = match (format, only_cost) {
-                (Format::Text, false) => text(ledger, &judgement, style, output.writer()),
-                (Format::Text, true) => cost_text(ledger, &judgement, style, output.writer()),
-                (Format::Json, false) => json(ledger, &judgement, output.writer()),
-                (Format::Json, true) => cost_json(ledger, &judgement, output.writer()),
-            };
-            written.map_err(|error| {
-                Failure::work(format!("cannot write the report: {error}; {kept}"))
+            write_one(format, ran, span, style, output.writer()).map_err(|error| {
+                Failure::work(format!("cannot write the report: {error}; {}", ran.kept))
             })?;
             output.finish()?;
         }
-        Ok(exit_code(ledger, &judgement))
+        Ok(ran.exit_code())
+    }
+}
+
+/// Writes one form of a run.
+fn write_one(
+    format: Format,
+    ran: &Ran<'_>,
+    span: Option<Span>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let run = ran.run(span);
+    let Run {
+        ledger, judgement, ..
+    } = run;
+    match format {
+        Format::Text if is_only_cost(ledger) => cost_text(ledger, judgement, style, out),
+        Format::Text => text(ledger, judgement, style, out),
+        Format::Json if is_only_cost(ledger) => cost_json(ledger, judgement, out),
+        Format::Json => json(ledger, judgement, out),
+        Format::Jsonl => jsonl(ran.events()?, out),
     }
 }
 
@@ -68,18 +197,6 @@ impl Reports {
 pub(super) fn is_only_cost(ledger: &Ledger) -> bool {
     let settings = ledger.settings();
     settings.is_some_and(|s| s.cost.is_some() && s.sweep.pattern == Pattern::Nothing)
-}
-
-/// That of the verdict; of a run that measured only what moving data costs 0 where it measured all of it,
-/// else 3.
-pub(super) fn exit_code(ledger: &Ledger, judgement: &Judgement) -> u8 {
-    if !is_only_cost(ledger) {
-        return judgement.verdict.exit_code();
-    }
-    match CostReport::of(ledger).is_some_and(|report| report.is_complete()) {
-        true => 0,
-        false => 3,
-    }
 }
 
 /// Where a run is kept, as a clause.

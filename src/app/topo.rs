@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::failure::Failure;
 use super::output::Output;
-use crate::cli::{Format, InspectArgs};
+use crate::cli::{InspectArgs, PlainFormat};
 use crate::report::inspect::{topo_json, topo_text};
 use crate::topology::{MAX_TEXT, read};
 
@@ -26,8 +26,8 @@ pub(super) fn run(path: &Path, arguments: &InspectArgs) -> Result<u8, Failure> {
         read(&text.map_err(wrong)?).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
     let mut output = Output::standard();
     match arguments.format {
-        Format::Text => topo_text(&matrix, output.writer()),
-        Format::Json => topo_json(&matrix, output.writer()),
+        PlainFormat::Text => topo_text(&matrix, output.writer()),
+        PlainFormat::Json => topo_json(&matrix, output.writer()),
     }
     .map_err(|error| Failure::work(format!("cannot write the matrix: {error}")))?;
     output.finish()?;

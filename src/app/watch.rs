@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::failure::Failure;
 use super::{carriers, config, start};
-use crate::cli::{Format, WatchArgs};
+use crate::cli::{PlainFormat, WatchArgs};
 use crate::cluster::{CarrierFleet, Limits, Member, Onlooker, watch};
 use crate::config::Cluster;
 use crate::ledger::Ledger;
@@ -195,9 +195,9 @@ struct Screen {
 impl Screen {
     fn new(arguments: &WatchArgs) -> Self {
         let face = match arguments.format {
-            Format::Json => Face::Documents,
-            Format::Text if std::io::stdout().is_terminal() => Face::Table(0),
-            Format::Text => Face::Rows(BTreeSet::new()),
+            PlainFormat::Json => Face::Documents,
+            PlainFormat::Text if std::io::stdout().is_terminal() => Face::Table(0),
+            PlainFormat::Text => Face::Rows(BTreeSet::new()),
         };
         Self {
             ledger: Ledger::default(),

@@ -7,7 +7,7 @@ use super::dashboard::{self, Wanted, Wires};
 use super::failure::Failure;
 use super::live::now;
 use super::watch::{NOTHING_TO_WATCH, Source};
-use crate::cli::{Color, Format, WatchArgs};
+use crate::cli::{Color, PlainFormat, WatchArgs};
 use crate::cluster::Onlooker;
 use crate::ledger::Ledger;
 use crate::model::Event;
@@ -17,7 +17,7 @@ use crate::report::watch as show;
 /// each other.
 pub(super) fn is_wanted(arguments: &WatchArgs) -> bool {
     let plain = arguments.table || arguments.count.is_some();
-    !plain && arguments.format == Format::Text && std::io::stdout().is_terminal()
+    !plain && arguments.format == PlainFormat::Text && std::io::stdout().is_terminal()
 }
 
 /// Watches until the operator leaves.

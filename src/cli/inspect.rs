@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Color, Format};
+use super::{Color, PlainFormat};
 
 /// `linerate inspect`.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
@@ -12,7 +12,7 @@ pub struct InspectArgs {
     /// What to write: text or json
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(hide_possible_values = true)]
-    pub format: Format,
+    pub format: PlainFormat,
 
     /// Look for sys/ and proc/ below this folder, such as a copy taken from another machine
     #[arg(long, value_name = "DIR")]

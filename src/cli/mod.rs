@@ -37,7 +37,7 @@ pub use demo::DemoArgs;
 pub use explain::ExplainArgs;
 pub use inspect::InspectArgs;
 pub use nccl_log::NcclLogArgs;
-pub use output::{Color, Format, FormatArg, ReportsArgs};
+pub use output::{Color, Format, FormatArg, PlainFormat, ReportsArgs};
 pub use replay::ReplayArgs;
 pub use report::ReportArgs;
 pub use sweep::{PairArg, PatternArg, PickArgs, RailsArg, SweepArgs};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Color, Format};
+use super::{Color, PlainFormat};
 
 /// What a log needs to have, and the exit codes for the one question that it answers.
 pub(super) const NCCL_LOG_HELP: &str = "\
@@ -32,7 +32,7 @@ pub struct NcclLogArgs {
     /// What to write: text or json
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(hide_possible_values = true)]
-    pub format: Format,
+    pub format: PlainFormat,
 
     /// A recorded run of linerate over the same nodes: what it surveyed says where GPUs and NICs sit
     #[arg(long, value_name = "FILE")]

@@ -1,6 +1,7 @@
 //! What is written, and where to.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -8,7 +9,8 @@ use clap::{Args, ValueEnum};
 /// The reports that a run is written as.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ReportsArgs {
-    /// What to write: text or json, to standard output; FORMAT=FILE writes to a file [default: text]
+    /// What to write: text, json or jsonl (the events), to standard output; FORMAT=FILE writes to a file
+    /// [default: what the name of --output ends in, else text]
     #[arg(short, long = "format", value_name = "FORMAT[=FILE]")]
     pub formats: Vec<FormatArg>,
 
@@ -29,6 +31,61 @@ pub struct ReportsArgs {
 /// A form of report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// Every event of the run, one JSON document a line
+    Jsonl,
+}
+
+impl Format {
+    /// Endings of file names that mean nothing else.
+    fn endings(self) -> &'static [&'static str] {
+        match self {
+            Self::Text => &["txt"],
+            Self::Json => &["json"],
+            Self::Jsonl => &["jsonl", "ndjson"],
+        }
+    }
+
+    /// Whether it can hold a run that measured only what moving data costs.
+    pub fn holds_cost(self) -> bool {
+        matches!(self, Self::Text | Self::Json | Self::Jsonl)
+    }
+
+    /// What a file's name says that it holds; text where it says nothing.
+    fn of_file(file: &Path) -> Self {
+        let ending = file.extension().and_then(|ending| ending.to_str());
+        let ending = ending.unwrap_or_default().to_ascii_lowercase();
+        let mut all = Self::value_variants().iter().copied();
+        let named = all.find(|format| format.endings().contains(&ending.as_str()));
+        named.unwrap_or(Self::Text)
+    }
+
+    /// The names of those that are `wanted`, as they are typed.
+    pub fn names(wanted: impl Fn(Self) -> bool) -> String {
+        let all = Self::value_variants().iter().copied();
+        let names: Vec<String> = all.filter(|f| wanted(*f)).map(|f| f.to_string()).collect();
+        match names.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                format!("{} or {last}", others.join(", "))
+            }
+            _ => names.concat(),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value();
+        f.pad(value.as_ref().map_or("", |value| value.get_name()))
+    }
+}
+
+/// The forms of commands whose answer is no report of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlainFormat {
     /// For people
     Text,
     /// For programs
@@ -66,8 +123,12 @@ impl FromStr for FormatArg {
         if file == Some("") {
             return Err("the file's name is missing after `=`".to_owned());
         }
-        let format = Format::from_str(word, false)
-            .map_err(|_| format!("there is no format `{word}`: text and json there are"))?;
+        let format = Format::from_str(word, false).map_err(|_| {
+            format!(
+                "there is no format `{word}`: ask for {}",
+                Format::names(|_| true)
+            )
+        })?;
         let file = file.map(PathBuf::from);
         Ok(Self { format, file })
     }
@@ -86,8 +147,9 @@ impl ReportsArgs {
     pub fn outputs(&self) -> Result<Vec<FormatArg>, String> {
         let mut outputs = self.formats.clone();
         if outputs.is_empty() {
+            let named = self.output.as_deref().map(Format::of_file);
             outputs.push(FormatArg {
-                format: Format::Text,
+                format: named.unwrap_or(Format::Text),
                 file: None,
             });
         }

@@ -135,6 +135,9 @@ fn reports_go_where_it_is_clear_to_put_them() {
     };
     assert_eq!(places("").unwrap(), "Text:-");
     assert_eq!(places("-o x").unwrap(), "Text:x");
+    assert_eq!(places("-o run.JSON").unwrap(), "Json:run.JSON");
+    assert_eq!(places("-o x.jsonl").unwrap(), "Jsonl:x.jsonl");
+    assert_eq!(places("-f text -o run.json").unwrap(), "Text:run.json");
     assert_eq!(places("-f text -f json=x").unwrap(), "Text:- Json:x");
     assert_eq!(places("-f text -f json=x -o y").unwrap(), "Text:y Json:x");
     for refused in [
@@ -159,7 +162,7 @@ fn a_watch_takes_what_the_help_promises() {
         panic!("not a watch");
     };
     assert_eq!(args.interval, Duration::from_millis(500));
-    assert_eq!((args.count, args.format), (Some(3), Format::Json));
+    assert_eq!((args.count, args.format), (Some(3), PlainFormat::Json));
     for refused in ["-i 0", "-i 61", "-i nan", "-n 0", "--root x n1"] {
         assert!(parse(refused).is_err(), "{refused}");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{FaceArgs, Format};
+use super::{FaceArgs, PlainFormat};
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
@@ -49,7 +49,7 @@ pub struct WatchArgs {
     /// What to write: text, or json with one document on a line for each reading
     #[arg(short, long, value_name = "FORMAT", default_value = "text")]
     #[arg(hide_possible_values = true)]
-    pub format: Format,
+    pub format: PlainFormat,
 
     /// On a terminal, the table that is drawn again at each reading, in place of the dashboard; so does
     /// --count

@@ -239,49 +239,64 @@ fn look_up<'a>(ledger: &'a Ledger, nodes: &[NodeStanding]) -> Vec<Option<&'a Nod
     nodes.iter().map(find).collect()
 }
 
+/// A NIC that could be probed.
+struct Candidate<'a> {
+    nic: &'a NicId,
+    port: &'a Port,
+    /// Why it is left alone.
+    why: Option<String>,
+}
+
 /// The ports of a run's NICs, and why some are left alone.
 pub(super) struct Usable<'a> {
-    ports: HashMap<&'a NicId, (&'a Port, Option<String>)>,
+    // A node has few, and a pair's are asked for in the order of the rails.
+    nodes: HashMap<&'a NodeName, Vec<Candidate<'a>>>,
 }
 
 impl<'a> Usable<'a> {
     pub(super) fn of(ledger: &'a Ledger) -> Self {
         let force = ledger.settings().is_some_and(|settings| settings.force);
-        let nics = ledger.rail_nics().filter_map(|(_, _, nic)| nic.value());
         let declined = declined(ledger);
-        let nodes: HashMap<&NodeName, &NodeFacts> = ledger
-            .nodes()
-            .filter_map(|(name, node)| Some((name, node.facts.as_ref()?)))
-            .collect();
-        let looked_up = nics.filter_map(|nic| {
-            let facts = *nodes.get(&nic.node)?;
-            let declined = declined.get(nic).map(|why| (*why).to_owned());
-            let why = (!force)
-                .then(|| declined.or_else(|| in_use(facts, nic)))
-                .flatten();
-            Some((nic, (port_of(facts, nic)?, why)))
-        });
-        Self {
-            ports: looked_up.collect(),
+        let facts = |(name, node): (&'a NodeName, &'a Node)| Some((name, node.facts.as_ref()?));
+        let facts: HashMap<&NodeName, &NodeFacts> = ledger.nodes().filter_map(facts).collect();
+        let mut nodes: HashMap<&NodeName, Vec<Candidate<'_>>> = HashMap::new();
+        for (_, nic, number) in ledger.players() {
+            let facts = facts.get(&nic.node).copied();
+            let found = ledger.port(number).zip(facts);
+            let Some((device, port)) = found.and_then(|(port, facts)| port.among(facts)) else {
+                continue;
+            };
+            let declined = || declined.get(nic).map(|why| (*why).to_owned());
+            let why = || declined().or_else(|| in_use(nic, device, port));
+            let why = (!force).then(why).flatten();
+            let mine = nodes.entry(&nic.node).or_default();
+            mine.push(Candidate { nic, port, why });
         }
+        Self { nodes }
     }
 
     /// Whether a NIC can be probed, as far as that is its own affair.
     pub(super) fn is_free(&self, nic: &NicId) -> bool {
-        let known = self.ports.get(nic);
-        known.is_some_and(|(port, why)| why.is_none() && carries_traffic(port).is_ok())
+        self.find(nic)
+            .is_some_and(|it| it.why.is_none() && carries_traffic(it.port).is_ok())
     }
 
     /// Why a pair cannot be probed, or would disturb somebody's work.
     pub(super) fn in_the_way(&self, pair: &Pair) -> Option<String> {
-        let ends = [&pair.from, &pair.to].map(|nic| self.ports.get(nic));
-        let in_use = ends.into_iter().flatten().find_map(|(_, why)| why.clone());
+        let ends = [&pair.from, &pair.to].map(|nic| self.find(nic));
+        let in_use = ends.into_iter().flatten().find_map(|end| end.why.clone());
         in_use.or_else(|| match ends {
-            [Some((from, _)), Some((to, _))] => {
-                route(from, to).err().map(|why| no_route(pair, &why))
+            [Some(from), Some(to)] => {
+                let no = route(from.port, to.port).err();
+                no.map(|why| no_route(pair, &why))
             }
             _ => Some(format!("{pair}: a port was not surveyed")),
         })
+    }
+
+    fn find(&self, nic: &NicId) -> Option<&Candidate<'a>> {
+        let mut mine = self.nodes.get(&nic.node)?.iter();
+        mine.find(|candidate| candidate.nic == nic)
     }
 }
 

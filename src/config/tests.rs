@@ -271,6 +271,7 @@ fn bad_values_are_named() {
         "[sweep]\ndirections = \"two\"",
         "[sweep]\nrails = \"alone\"",
         "[sweep]\nfabric = \"yes\"",
+        "[sweep]\nfabric = true",
         "[sweep]\nmax_load = 50",
         "[sweep]\nmax_load = \"50%\"",
         "[sweep]\ntime_budget = \"8d\"",

@@ -6,7 +6,7 @@ use std::ptr;
 
 use super::expected::line_rate_on;
 use crate::ledger::{Brief, Ledger};
-use crate::model::{Fact, Gbps, LinkLayer, NicId, NodeFacts, NodeName, Rail};
+use crate::model::{Fact, Gbps, LinkLayer, NicId, NodeName, Rail};
 
 /// A NIC that was probed, or plays a rail.
 #[derive(Debug)]
@@ -42,24 +42,19 @@ pub struct Cast<'a> {
 /// The nodes of NICs, numbered in the order in which they come up.
 #[derive(Debug, Default)]
 struct Nodes<'a> {
-    all: Vec<(&'a NodeName, Option<&'a NodeFacts>)>,
+    all: Vec<&'a NodeName>,
     numbers: HashMap<&'a NodeName, usize>,
     /// Rails have their nodes in one order: mostly the next is asked for.
     next: usize,
 }
 
 impl<'a> Nodes<'a> {
-    fn number(&mut self, ledger: &'a Ledger, name: &'a NodeName) -> usize {
-        let is_next = self
-            .all
-            .get(self.next)
-            .is_some_and(|(next, _)| *next == name);
+    fn number(&mut self, name: &'a NodeName) -> usize {
+        let is_next = self.all.get(self.next).is_some_and(|next| *next == name);
         let number = match is_next {
             true => self.next,
             false => *self.numbers.entry(name).or_insert_with(|| {
-                let node = ledger.get_node(name);
-                self.all
-                    .push((name, node.and_then(|node| node.facts.as_ref())));
+                self.all.push(name);
                 self.all.len() - 1
             }),
         };
@@ -155,18 +150,16 @@ impl<'a> Cast<'a> {
             return;
         }
         self.planned[number] = Some(self.parts.len());
-        let node = self.nodes.number(ledger, &nic.node);
-        let facts = self.nodes.all[node].1;
-        let device = facts.and_then(|facts| facts.device(nic, rail));
-        let port = device.and_then(|d| d.ports.iter().find(|port| port.number == nic.port));
+        let node = self.nodes.number(&nic.node);
+        let port = ledger.port(number);
         self.parts.push(Part {
             nic,
             rail,
             node,
-            line: line_rate_on(ledger, nic, device.zip(port)),
+            line: line_rate_on(ledger, nic, port),
             line_number: 0,
             asks: None,
-            layer: port.and_then(|port| port.link_layer.value().copied()),
+            layer: port.and_then(|port| port.layer),
         });
     }
 

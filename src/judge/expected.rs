@@ -1,8 +1,8 @@
 //! What a pair should reach: line rate times what is left of it after packet headers.
 
 use super::cast::Cast;
-use crate::ledger::{Ledger, Probe};
-use crate::model::{Fact, Gbps, Gid, LinkLayer, NicId, Pair, Port, RdmaDevice, Route};
+use crate::ledger::{Ledger, PortBrief, Probe};
+use crate::model::{Fact, Gbps, Gid, LinkLayer, NicId, Pair, Port, Route};
 
 /// Bytes around each packet of an RC RDMA write that are not payload.
 ///
@@ -95,31 +95,23 @@ fn port<'a>(ledger: &'a Ledger, nic: &NicId) -> Option<&'a Port> {
 
 /// The rate of a NIC's link: as the operator states it, else as the port says.
 pub(super) fn line_rate(ledger: &Ledger, nic: &NicId) -> Fact<Gbps> {
-    line_rate_on(ledger, nic, ledger.device(nic).zip(port(ledger, nic)))
+    let port = ledger.number(nic).and_then(|number| ledger.port(number));
+    line_rate_on(ledger, nic, port)
 }
 
 /// The same, of a port that was looked up before.
-pub(super) fn line_rate_on(
-    ledger: &Ledger,
-    nic: &NicId,
-    found: Option<(&RdmaDevice, &Port)>,
-) -> Fact<Gbps> {
+pub(super) fn line_rate_on(ledger: &Ledger, nic: &NicId, port: Option<&PortBrief>) -> Fact<Gbps> {
     let stated = ledger.settings().and_then(|s| s.expect.line_rate);
-    match found {
-        Some((device, port)) => line_rate_of(nic, device, port, stated),
+    match port {
+        Some(port) => line_rate_of(nic, port, stated),
         None => stated_or(stated, || Fact::unknown(format!("{nic} was not surveyed"))),
     }
 }
 
 /// The same, of a surveyed port.
-pub(super) fn line_rate_of(
-    nic: &NicId,
-    device: &RdmaDevice,
-    port: &Port,
-    stated: Option<Gbps>,
-) -> Fact<Gbps> {
+pub(super) fn line_rate_of(nic: &NicId, port: &PortBrief, stated: Option<Gbps>) -> Fact<Gbps> {
     stated_or(stated, || {
-        if device.software.is_some() {
+        if port.software.is_some() {
             return Fact::unknown(format!(
                 "{nic} is software RDMA: the rate of its port means nothing (state `line_rate` under [expect])"
             ));
@@ -144,8 +136,8 @@ fn stated_or(stated: Option<Gbps>, surveyed: impl FnOnce() -> Fact<Gbps>) -> Fac
 /// The data rate of a port: sysfs states the signalling rate of InfiniBand, of which SDR, DDR and
 /// QDR spend a fifth on 8b/10b coding, and FDR a part in 64b/66b and its 14.0625 Gb/s lanes
 /// (InfiniBand Trade Association, Link/Speed table). From EDR on, and on Ethernet, the two agree.
-fn coded(port: &Port) -> Fact<Gbps> {
-    let infiniband = port.link_layer.value() == Some(&LinkLayer::InfiniBand);
+fn coded(port: &PortBrief) -> Fact<Gbps> {
+    let infiniband = port.layer == Some(LinkLayer::InfiniBand);
     port.rate.clone().map(|rate| {
         let share = match rate.0 {
             r if !infiniband || r > 56.0 => 1.0,

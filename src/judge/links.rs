@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::cause::{degraded, limit};
+use super::view::{NicView, NodeView};
 use crate::model::{PciAddress, PciFunction, PcieTree, RdmaDevice, Shared};
 use crate::topology::{LinkOnPath, PcieLimit};
 
@@ -15,6 +16,37 @@ pub(super) type TreeKey = (*const PciFunction, Option<bool>);
 pub(super) fn tree_key(tree: &PcieTree) -> TreeKey {
     let virtual_machine = tree.virtual_machine.value().copied();
     (Shared::as_ptr(&tree.functions), virtual_machine)
+}
+
+/// All that tells servers apart whose PCIe trees are looked at, but for names.
+#[derive(PartialEq, Eq, Hash)]
+struct Kind<'a> {
+    tree: TreeKey,
+    /// The function of each NIC that counts, and whether it is hardware.
+    nics: Vec<(Option<&'a PciAddress>, bool)>,
+}
+
+/// Servers that are built alike, numbered by what they are.
+#[derive(Default)]
+pub(super) struct Kinds<'a>(HashMap<Kind<'a>, usize>);
+
+impl<'a> Kinds<'a> {
+    /// The number of a node's kind, from 0 without gaps; `None` where its tree is unknown.
+    pub(super) fn number(&mut self, node: &NodeView<'a>) -> Option<usize> {
+        let nic = |nic: &NicView<'a>| (nic.pci(), nic.device.software.is_none());
+        let kind = Kind {
+            tree: tree_key(node.pcie()?),
+            nics: node.nics.iter().map(nic).collect(),
+        };
+        let next = self.0.len();
+        Some(*self.0.entry(kind).or_insert(next))
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
 }
 
 /// The links above a device.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::expected::line_rate_of;
 use super::gpudirect::{GpuPair, gpu_pairs};
 use super::links::{Above, Links};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, PortBrief};
 use crate::model::{
     Direction, Fact, Gbps, LinkLayer, NicId, NodeFacts, NodeName, NodeType, PciAddress, PcieTree,
     Port, PortState, Rail, RdmaDevice, SoftwareRdma, Subject,
@@ -145,7 +145,7 @@ impl<'a> NicView<'a> {
             }
         };
         let port = device.ports.iter().find(|port| port.number == id.port)?;
-        let line = line_rate_of(&id, device, port, stated);
+        let line = line_rate_of(&id, &PortBrief::of(device, port), stated);
         Some(Self {
             id,
             rail,

@@ -146,11 +146,13 @@ impl Ledger {
     }
 
     fn coverage_of_ends(&self, nodes: &[NodeName]) -> Coverage {
-        let mut seen: HashMap<(Rail, &NodeName, bool), Seen<'_>> = HashMap::new();
+        let rails: Vec<Rail> = self.rails().into_iter().collect();
+        let mut ends = Ends::new(nodes, &rails);
         for skipped in &self.skipped {
             for (node, sends) in [(&skipped.from, true), (&skipped.to, false)] {
-                let end = (skipped.rail, node, sends);
-                seen.entry(end).or_insert(Seen::NotRun(&skipped.why));
+                if let Some(seen) = ends.of(skipped.rail, node, sends) {
+                    seen.get_or_insert(Seen::NotRun(&skipped.why));
+                }
             }
         }
         let usual = self.in_brief();
@@ -169,26 +171,14 @@ impl Ledger {
                 }
                 let Pair { from, to, .. } = &probe.planned.pair;
                 let nic = if sends { from } else { to };
-                let end = (rail, &nic.node, sends);
-                match (&probe.outcome, seen.get(&end)) {
-                    (_, Some(Seen::Measured)) | (None, Some(_)) => {}
-                    (Some(Outcome::NotRun { .. }), Some(Seen::Failed(_))) => {}
-                    (Some(outcome), _) => drop(seen.insert(end, Seen::of(outcome))),
-                    (None, None) => {
-                        let why = "the run was cut off before its probe ended";
-                        seen.insert(end, Seen::Planned(why));
-                    }
+                if let Some(seen) = ends.of(rail, &nic.node, sends) {
+                    Seen::take_in(seen, probe.outcome.as_ref());
                 }
             }
         }
         let mut count = Count::default();
-        for rail in self.rails() {
-            for node in nodes {
-                for sends in [true, false] {
-                    let why = || self.why_unplanned(rail, &[node], "NIC");
-                    count.add(seen.get(&(rail, node, sends)), why);
-                }
-            }
+        for (rail, node, seen) in ends.all() {
+            count.add(seen, || self.why_unplanned(rail, &[node], "NIC"));
         }
         count.done(Covered::Ends)
     }
@@ -245,6 +235,62 @@ impl Ledger {
                 true,
                 format!("the run ended before this {what} was planned"),
             ),
+        }
+    }
+}
+
+/// Directions of NICs: each rail of each node, as a sender and as a receiver.
+struct Ends<'a> {
+    nodes: &'a [NodeName],
+    rails: &'a [Rail],
+    places: HashMap<&'a NodeName, usize>,
+    seen: Vec<[Option<Seen<'a>>; 2]>,
+}
+
+impl<'a> Ends<'a> {
+    fn new(nodes: &'a [NodeName], rails: &'a [Rail]) -> Self {
+        let places = nodes.iter().enumerate().map(|(at, node)| (node, at));
+        let seen = || [const { None }; 2];
+        Self {
+            nodes,
+            rails,
+            places: places.collect(),
+            seen: std::iter::repeat_with(seen)
+                .take(nodes.len() * rails.len())
+                .collect(),
+        }
+    }
+
+    /// What was seen of one so far; `None` where the run has no such rail or node.
+    fn of(&mut self, rail: Rail, node: &NodeName, sends: bool) -> Option<&mut Option<Seen<'a>>> {
+        let rail = self.rails.binary_search(&rail).ok()?;
+        let at = rail * self.nodes.len() + self.places.get(node)?;
+        let [sending, receiving] = self.seen.get_mut(at)?;
+        Some(if sends { sending } else { receiving })
+    }
+
+    fn all(&self) -> impl Iterator<Item = (Rail, &'a NodeName, Option<&Seen<'a>>)> {
+        let ends = self.rails.iter().flat_map(|rail| {
+            let nodes = self.nodes.iter();
+            nodes.map(move |node| (*rail, node))
+        });
+        ends.zip(&self.seen).flat_map(|((rail, node), seen)| {
+            let ways = seen.iter();
+            ways.map(move |seen| (rail, node, seen.as_ref()))
+        })
+    }
+}
+
+impl<'a> Seen<'a> {
+    /// What is known of an end, after one more probe of it.
+    fn take_in(known: &mut Option<Self>, outcome: Option<&'a Outcome>) {
+        match (outcome, &known) {
+            (_, Some(Seen::Measured)) | (None, Some(_)) => {}
+            (Some(Outcome::NotRun { .. }), Some(Seen::Failed(_))) => {}
+            (Some(outcome), _) => *known = Some(Seen::of(outcome)),
+            (None, None) => {
+                *known = Some(Seen::Planned("the run was cut off before its probe ended"));
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod coverage;
 mod pairs;
+mod ports;
 mod probes;
 mod rates;
 #[cfg(test)]
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 pub use coverage::{Coverage, Covered, Gap};
 pub use pairs::{PairState, PairSummary, Probe};
+pub use ports::PortBrief;
 pub use probes::{Brief, Came};
 pub use rates::{NodeWatch, PortRates, Tally};
 
@@ -50,6 +52,8 @@ pub struct Node {
     pub facts: Option<NodeFacts>,
     /// Its samples, where it is watched.
     pub watch: Option<NodeWatch>,
+    /// Its NICs that have a number.
+    nics: Vec<(usize, NicId)>,
 }
 
 /// A pair of the plan that could not be probed.
@@ -84,6 +88,8 @@ pub struct Ledger {
     /// Every NIC that plays a rail or was planned for, numbered: comparing names would be most of the
     /// work of whoever looks at all probes.
     numbers: HashMap<NicId, usize>,
+    /// By that number, the port that it is.
+    ports: Vec<Option<PortBrief>>,
     skipped: Vec<Skipped>,
     probes: probes::Probes,
     rounds: u32,
@@ -222,7 +228,17 @@ impl Ledger {
                 self.trees.drain(..too_many);
             }
         }
-        self.node(node).facts = Some(facts);
+        let node = self.node(node);
+        node.facts = Some(facts);
+        // One that is surveyed anew may have them elsewhere.
+        for (number, nic) in node.nics.clone() {
+            self.ports[number] = self.look_for(&nic);
+        }
+    }
+
+    fn look_for(&self, nic: &NicId) -> Option<PortBrief> {
+        let facts = self.nodes.get(&nic.node)?.facts.as_ref()?;
+        PortBrief::look_for(nic, facts)
     }
 
     fn node(&mut self, node: &NodeName) -> &mut Node {
@@ -231,6 +247,7 @@ impl Ledger {
             losses: Vec::new(),
             facts: None,
             watch: None,
+            nics: Vec::new(),
         };
         self.nodes.entry(node.clone()).or_insert_with(new)
     }
@@ -261,6 +278,10 @@ impl Ledger {
         }
         let number = self.numbers.len();
         self.numbers.insert(nic.clone(), number);
+        self.ports.push(self.look_for(nic));
+        if let Some(node) = self.nodes.get_mut(&nic.node) {
+            node.nics.push((number, nic.clone()));
+        }
         number
     }
 
@@ -302,6 +323,11 @@ impl Ledger {
     /// How many NICs have a number.
     pub fn numbered(&self) -> usize {
         self.numbers.len()
+    }
+
+    /// The port that the NIC of a number is; `None` where its node was not surveyed, or has no such port.
+    pub fn port(&self, number: usize) -> Option<&PortBrief> {
+        self.ports.get(number)?.as_ref()
     }
 
     /// Probes in the order in which they were planned.

@@ -22,6 +22,15 @@ pub struct Record {
     pub event: Event,
 }
 
+/// When a run was, by the controller's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its first event, in milliseconds since 1970-01-01 UTC.
+    pub began_ms: u64,
+    /// Its last event so far, in the same.
+    pub ended_ms: u64,
+}
+
 /// A probe that a round will run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedPair {

@@ -1,14 +1,11 @@
 //! NICs that somebody works with, by what their node's survey found.
 
-use crate::model::{NicId, NodeFacts, Port, RdmaDevice, busy_with, held_by_a_job, left_alone};
+use crate::model::{NicId, Port, RdmaDevice, busy_with, held_by_a_job, left_alone};
 
 /// Why a NIC should be left alone, if it should: a process holds reliable connections on it, or it
 /// carried traffic while its node was surveyed.
-pub fn in_use(facts: &NodeFacts, nic: &NicId) -> Option<String> {
-    let devices = facts.rdma.value()?;
-    let device = devices.iter().find(|device| device.name == nic.device)?;
-    let port = device.ports.iter().find(|port| port.number == nic.port);
-    Some(left_alone(nic, &work_on(device, port)?))
+pub fn in_use(nic: &NicId, device: &RdmaDevice, port: &Port) -> Option<String> {
+    Some(left_alone(nic, &work_on(device, Some(port))?))
 }
 
 /// Whose work is on a device and its port, if any is.
@@ -39,7 +36,8 @@ mod tests {
             device: "mlx5_0".into(),
             port: 1,
         };
-        in_use(&facts, &nic)
+        let device = &facts.rdma.value().unwrap()[0];
+        in_use(&nic, device, &device.ports[0])
     }
 
     fn holder(pid: Option<u32>, rc: u32, ud: u32) -> QueuePairHolder {

@@ -11,6 +11,7 @@
 mod error;
 mod reader;
 mod resume;
+mod span;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use jiff::Timestamp;
 pub use error::RecordError;
 pub use reader::{Reader, TornTail, read};
 pub use resume::Unfinished;
+pub use span::span;
 pub use writer::Writer;
 
 /// Where a run that starts `now` in this process is recorded, when nobody says otherwise:

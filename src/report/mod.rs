@@ -5,12 +5,31 @@ mod explain;
 mod findings;
 pub mod inspect;
 mod json;
+mod jsonl;
 pub mod nccl;
 mod rates;
 mod text;
 pub mod watch;
 
+use crate::judge::Judgement;
+use crate::ledger::Ledger;
+use crate::model::{Acceptance, Span};
+
 pub use cost::{cost_headline, cost_json, cost_text};
 pub use explain::{explain, rules};
 pub use json::{REPORT_SCHEMA, json};
+pub use jsonl::jsonl;
 pub use text::{Style, headline, text};
+
+/// What a report is written from.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// All that is known of the run.
+    pub ledger: &'a Ledger,
+    /// What is to be said of it.
+    pub judgement: &'a Judgement,
+    /// What became of the profile that it was held against, where there was one.
+    pub acceptance: Option<&'a Acceptance>,
+    /// When it was, where its record says so.
+    pub span: Option<Span>,
+}

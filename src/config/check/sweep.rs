@@ -52,6 +52,8 @@ pub(super) fn check(
     let time_budget_s = time_budget(checker, typed.time_budget);
     let sources = (typed.topology_conf, typed.ibnetdiscover, typed.groups);
     let (groups, groups_file) = groups(checker, sources)?;
+    let known = !groups.is_empty() || groups_file.is_some();
+    fabric_has_groups(checker, fabric.as_ref(), known)?;
     let sweep = SweepSettings {
         pattern: pattern?,
         matchings: matchings?.value,
@@ -64,6 +66,24 @@ pub(super) fn check(
         time_budget_s: time_budget_s?,
     };
     Some((sweep, groups_file))
+}
+
+/// Between leaf groups is measured where some are told; which of them a run has shows when it begins.
+fn fabric_has_groups(
+    checker: &mut Checker,
+    fabric: Option<&Value<bool>>,
+    known: bool,
+) -> Option<()> {
+    let Some(fabric) = fabric.filter(|fabric| fabric.value && !known) else {
+        return Some(());
+    };
+    let message = "`fabric` = true measures between leaf groups, and the file tells none";
+    let problem = checker.problem(fabric.span.clone(), message.to_owned());
+    problem.help(
+        "tell which nodes are below one leaf switch: by `topology_conf` (Slurm's file), `ibnetdiscover` (what it \
+         printed) or host lists under [sweep.groups]",
+    );
+    None
 }
 
 fn pattern(checker: &mut Checker, typed: Typed<String>, default: Typed<String>) -> Option<Pattern> {

@@ -11,14 +11,12 @@ pub(super) const ABOUT: About = About {
 };
 
 pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
-    let down = context.ledger.rail_nics().filter_map(|(rail, _, nic)| {
-        let nic = nic.value()?;
-        let device = context.ledger.device(nic)?;
-        let port = device.ports.iter().find(|port| port.number == nic.port)?;
+    let ledger = context.ledger;
+    let down = ledger.players().filter_map(|(rail, nic, number)| {
+        let brief = ledger.port(number).filter(|port| port.is_down)?;
+        let facts = ledger.get_node(&nic.node)?.facts.as_ref()?;
+        let (_, port) = brief.among(facts)?;
         let state = port.state.value()?;
-        if matches!(state, PortState::Active | PortState::ActiveDefer) {
-            return None;
-        }
         let physical = port
             .physical_state
             .value()

@@ -1,33 +1,24 @@
 //! Rules that see nothing of a node but its PCIe tree: where one has nothing to say of a server, it has
 //! nothing to say of the others that are built alike.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::{RULES, Said};
-use crate::judge::links::{TreeKey, tree_key};
-use crate::judge::{NicView, NodeView};
-use crate::model::PciAddress;
+use crate::judge::NodeView;
+use crate::judge::links::Kinds;
 
 /// The kinds of servers that were looked at.
 #[derive(Default)]
 pub(in crate::judge::rules) struct Quiet<'a> {
-    kinds: HashMap<Kind<'a>, usize>,
+    kinds: Kinds<'a>,
     /// Kinds, and the places of rules that said nothing of them.
     silent: HashSet<(usize, usize)>,
-}
-
-/// All that such a rule sees of a node but for names.
-#[derive(PartialEq, Eq, Hash)]
-struct Kind<'a> {
-    tree: TreeKey,
-    /// The function of each NIC that counts, and whether it is hardware.
-    nics: Vec<(Option<&'a PciAddress>, bool)>,
 }
 
 impl<'a> Quiet<'a> {
     /// Everything that the facts of a node by itself say.
     pub(in crate::judge::rules) fn of_node(&mut self, node: &NodeView<'a>, said: &mut Said) {
-        let kind = self.kind(node);
+        let kind = self.kinds.number(node);
         for (place, rule) in RULES.iter().enumerate() {
             let asked = kind.filter(|_| rule.by_tree).map(|kind| (kind, place));
             if asked.is_some_and(|asked| self.silent.contains(&asked)) {
@@ -38,16 +29,6 @@ impl<'a> Quiet<'a> {
             let is_silent = before == (said.findings.len(), said.cannot_tell.len());
             self.silent.extend(asked.filter(|_| is_silent));
         }
-    }
-
-    fn kind(&mut self, node: &NodeView<'a>) -> Option<usize> {
-        let nic = |nic: &NicView<'a>| (nic.pci(), nic.device.software.is_none());
-        let kind = Kind {
-            tree: tree_key(node.pcie()?),
-            nics: node.nics.iter().map(nic).collect(),
-        };
-        let next = self.kinds.len();
-        Some(*self.kinds.entry(kind).or_insert(next))
     }
 }
 
@@ -91,6 +72,6 @@ mod tests {
         }
         assert_eq!(some, all);
         assert!(!all.findings.is_empty() && !quiet.silent.is_empty());
-        assert_eq!(quiet.kinds.len(), 9, "one for all that are healthy");
+        assert_eq!(quiet.kinds.count(), 9, "one for all that are healthy");
     }
 }

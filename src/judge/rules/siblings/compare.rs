@@ -1,11 +1,11 @@
 //! Finds who differs from the majority: the same question about every property.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use arcstr::ArcStr;
 
-use crate::judge::links::{TreeKey, tree_key};
+use crate::judge::links::Kinds;
 use crate::judge::{NicView, NodeView};
 use crate::model::{Fact, PciAddress, PcieTree, Rail, Rule, Severity};
 
@@ -103,85 +103,115 @@ struct Known<'n, 'a> {
     seen: Rc<Seen>,
 }
 
-/// What the functions of trees have, each looked at once.
-struct Functions<'a> {
-    see: fn(&PcieTree, &PciAddress) -> Option<Seen>,
-    known: HashMap<(TreeKey, &'a PciAddress), Option<Rc<Seen>>>,
+/// Nodes that are compared, with what is asked of them for every property.
+pub(super) struct Siblings<'n, 'a> {
+    /// In the order of their names, each with the number of its kind.
+    nodes: Vec<(&'n NodeView<'a>, Option<usize>)>,
 }
 
-impl<'a> Functions<'a> {
-    fn new(see: fn(&PcieTree, &PciAddress) -> Option<Seen>) -> Self {
-        let known = HashMap::new();
-        Self { see, known }
+impl<'n, 'a> Siblings<'n, 'a> {
+    pub(super) fn new(nodes: &'n [NodeView<'a>]) -> Self {
+        let mut kinds = Kinds::default();
+        let numbered = nodes.iter().map(|node| (node, kinds.number(node)));
+        let mut nodes: Vec<_> = numbered.collect();
+        nodes.sort_by_key(|(node, _)| node.name);
+        Self { nodes }
     }
 
-    fn seen(&mut self, node: &NodeView<'a>, nic: &NicView<'a>) -> Option<Rc<Seen>> {
-        let (tree, address) = (node.pcie()?, nic.pci()?);
-        let known = self.known.entry((tree_key(tree), address));
-        let see = || (self.see)(tree, address).map(Rc::new);
-        known.or_insert_with(see).clone()
+    /// Everything in which a node differs from more than half of those that have it. In the order of
+    /// rails, then of nodes.
+    pub(super) fn odd(&self, property: &Property) -> Vec<Odd<'n, 'a>> {
+        let mut groups = Groups::default();
+        let mut functions = Functions::default();
+        for (node, kind) in self.nodes.iter().copied() {
+            if let Of::Node(see) = property.of {
+                if let Some(seen) = see(node).map(Rc::new) {
+                    let nic = None;
+                    groups.add(None, Known { node, nic, seen });
+                }
+                continue;
+            }
+            for (place, nic) in node.nics.iter().enumerate() {
+                let seen = match property.of {
+                    Of::Nic(see) => see(node, nic).map(Rc::new),
+                    Of::Function(see) => kind.and_then(|kind| {
+                        functions.seen([kind, place], || see(node.pcie()?, nic.pci()?))
+                    }),
+                    Of::Node(_) => None,
+                };
+                if let Some(seen) = seen {
+                    let known = Known {
+                        node,
+                        nic: Some(nic),
+                        seen,
+                    };
+                    groups.add(nic.rail, known);
+                }
+            }
+        }
+        groups.in_order().flat_map(odd_of_group).collect()
     }
 }
 
-/// Everything in which a node differs from more than half of those that have it. In the order of rails,
-/// then of `nodes`.
-pub(super) fn odd<'n, 'a>(property: &Property, nodes: &[&'n NodeView<'a>]) -> Vec<Odd<'n, 'a>> {
-    // Rails are few, and mostly all of one model: the last group is looked at first.
-    type Groups<'n, 'a> = Vec<(Among, Vec<Known<'n, 'a>>)>;
-    let mut groups: BTreeMap<Option<Rail>, Groups<'n, 'a>> = BTreeMap::new();
-    let mut add = |rail, known: Known<'n, 'a>| {
-        let groups = groups.entry(rail).or_default();
-        let mine = groups.iter_mut().rev();
-        match { mine }.find(|(among, _)| *among == known.seen.among) {
+/// What the functions of NICs have, each looked at once: by the kind of server, and the place of the NIC.
+#[derive(Default)]
+struct Functions(Vec<Vec<Option<Option<Rc<Seen>>>>>);
+
+impl Functions {
+    fn seen(
+        &mut self,
+        [kind, place]: [usize; 2],
+        see: impl FnOnce() -> Option<Seen>,
+    ) -> Option<Rc<Seen>> {
+        if self.0.len() <= kind {
+            self.0.resize_with(kind + 1, Vec::new);
+        }
+        let of_kind = &mut self.0[kind];
+        if of_kind.len() <= place {
+            of_kind.resize(place + 1, None);
+        }
+        of_kind[place]
+            .get_or_insert_with(|| see().map(Rc::new))
+            .clone()
+    }
+}
+
+/// What is compared with each other: rails are few, and mostly all of one model.
+#[derive(Default)]
+struct Groups<'n, 'a>(BTreeMap<Option<Rail>, Vec<Group<'n, 'a>>>);
+
+type Group<'n, 'a> = (Among, Vec<Known<'n, 'a>>);
+
+impl<'n, 'a> Groups<'n, 'a> {
+    fn add(&mut self, rail: Option<Rail>, known: Known<'n, 'a>) {
+        let groups = self.0.entry(rail).or_default();
+        let is_alike = |(among, group): &&mut Group<'_, '_>| {
+            let last = group.last().map(|last| &last.seen);
+            last.is_some_and(|last| Rc::ptr_eq(last, &known.seen)) || *among == known.seen.among
+        };
+        // The last group is looked at first.
+        match groups.iter_mut().rev().find(is_alike) {
             Some((_, group)) => group.push(known),
             None => groups.push((known.seen.among.clone(), vec![known])),
         }
-    };
-    let mut functions = match property.of {
-        Of::Function(see) => Some(Functions::new(see)),
-        Of::Node(_) | Of::Nic(_) => None,
-    };
-    for node in nodes.iter().copied() {
-        match property.of {
-            Of::Node(see) => {
-                if let Some(seen) = see(node).map(Rc::new) {
-                    let nic = None;
-                    add(None, Known { node, nic, seen });
-                }
-            }
-            Of::Nic(see) => {
-                for nic in &node.nics {
-                    let rail = nic.rail;
-                    if let Some(seen) = see(node, nic).map(Rc::new) {
-                        let nic = Some(nic);
-                        add(rail, Known { node, nic, seen });
-                    }
-                }
-            }
-            Of::Function(_) => {
-                for nic in &node.nics {
-                    let rail = nic.rail;
-                    if let Some(seen) = functions.as_mut().and_then(|f| f.seen(node, nic)) {
-                        let nic = Some(nic);
-                        add(rail, Known { node, nic, seen });
-                    }
-                }
-            }
-        }
     }
-    let in_order = |mut groups: Groups<'n, 'a>| {
-        groups.sort_by(|(a, _), (b, _)| a.cmp(b));
-        groups.into_iter().map(|(_, group)| group)
-    };
-    let groups = groups.into_values().flat_map(in_order);
-    groups.flat_map(odd_of_group).collect()
+
+    fn in_order(self) -> impl Iterator<Item = Vec<Known<'n, 'a>>> {
+        let of_rail = |mut groups: Vec<Group<'n, 'a>>| {
+            groups.sort_by(|(a, _), (b, _)| a.cmp(b));
+            groups.into_iter().map(|(_, group)| group)
+        };
+        self.0.into_values().flat_map(of_rail)
+    }
 }
 
 fn odd_of_group<'n, 'a>(group: Vec<Known<'n, 'a>>) -> Vec<Odd<'n, 'a>> {
     let Some(majority) = majority(&group).map(Rc::new) else {
         return Vec::new();
     };
-    let differs = |known: &Known<'_, '_>| known.seen.value != majority.seen.value;
+    let differs = |known: &Known<'_, '_>| {
+        !Rc::ptr_eq(&known.seen, &majority.seen) && known.seen.value != majority.seen.value
+    };
     let odd = |known: Known<'n, 'a>| Odd {
         node: known.node,
         nic: known.nic,
@@ -192,11 +222,22 @@ fn odd_of_group<'n, 'a>(group: Vec<Known<'n, 'a>>) -> Vec<Odd<'n, 'a>> {
 }
 
 fn majority<'n, 'a>(group: &[Known<'n, 'a>]) -> Option<Majority<'n, 'a>> {
-    let mut by_value: BTreeMap<&str, Vec<&Known<'n, 'a>>> = BTreeMap::new();
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut by_value: Vec<Vec<&Known<'n, 'a>>> = Vec::new();
+    let mut last: Option<(&Rc<Seen>, usize)> = None;
     for known in group {
-        by_value.entry(&known.seen.value).or_default().push(known);
+        let place = match last {
+            // Most are as the one before, down to the place in memory.
+            Some((seen, place)) if Rc::ptr_eq(seen, &known.seen) => place,
+            _ => *places.entry(&known.seen.value).or_insert_with(|| {
+                by_value.push(Vec::new());
+                by_value.len() - 1
+            }),
+        };
+        by_value[place].push(known);
+        last = Some((&known.seen, place));
     }
-    let most = by_value.into_values().max_by_key(Vec::len)?;
+    let most = by_value.into_iter().max_by_key(Vec::len)?;
     // Of two that differ, either may be the odd one: only from three on does anybody stand alone.
     let proves = 2 * most.len() > group.len();
     proves.then(|| Majority {

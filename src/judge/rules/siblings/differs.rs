@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::compare::{Majority, Odd, Property, odd};
+use super::compare::{Majority, Odd, Property, Siblings};
 use super::properties::PROPERTIES;
 use crate::judge::NodeView;
 use crate::judge::rules::{About, Said, listed, plain};
@@ -24,12 +24,11 @@ pub(super) const ABOUT: About = About {
 const SHOWN: usize = 4;
 
 pub(super) fn check(nodes: &[NodeView<'_>], said: &mut Said) {
-    let mut nodes: Vec<_> = nodes.iter().collect();
-    nodes.sort_by_key(|node| node.name);
+    let siblings = Siblings::new(nodes);
     for property in PROPERTIES {
         let already = named_by(property, said);
         let mut by_node: BTreeMap<&NodeName, Vec<Odd<'_, '_>>> = BTreeMap::new();
-        for odd in odd(property, &nodes) {
+        for odd in siblings.odd(property) {
             if !told(property, &odd, &already, said) {
                 by_node.entry(odd.node.name).or_default().push(odd);
             }

@@ -1,0 +1,20 @@
+//! The events of a run as JSON Lines: what its record has, one document a line.
+
+use std::io::{self, Write};
+
+use crate::model::Record;
+
+/// Writes the events one by one as they come.
+///
+/// # Errors
+/// The first of `events`, and whatever `out` reports.
+pub fn jsonl(
+    events: impl Iterator<Item = io::Result<Record>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for event in events {
+        serde_json::to_writer(&mut *out, &event?)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}
