@@ -165,9 +165,10 @@ fn many(mut all: Vec<&PairCost<'_>>, style: Style, out: &mut dyn Write) -> io::R
         }
     }
     all.sort_by(|a, b| badness(b).total_cmp(&badness(a)));
+    table::each(&all, out)?;
     writeln!(
         out,
-        "\nThe worst {WORST} of them; the others are in --format json."
+        "\nThe worst {WORST} of them; all are in --format json."
     )?;
     for pair in all.into_iter().take(WORST) {
         one(pair, style, out)?;

@@ -7,7 +7,9 @@ use super::congestion::{Congestion, Sign};
 use super::{cost_probes, cost_step, layer};
 use crate::judge::expected::line_rate;
 use crate::ledger::{Ledger, Probe};
-use crate::model::{CostStep, Fact, Gbps, LinkLayer, NicId, Outcome, Port, Priorities, Rail};
+use crate::model::{
+    CostStep, Fact, Gbps, LinkLayer, Measure, NicId, Outcome, Port, Priorities, Purpose, Rail,
+};
 
 /// Several NICs that sent to one at once.
 #[derive(Debug, Clone)]
@@ -111,7 +113,12 @@ pub(super) fn of(ledger: &Ledger) -> Vec<Incast<'_>> {
 
 /// The step of a probe that is part of a burst.
 pub(in crate::judge) fn burst_step(ledger: &Ledger, probe: &Probe) -> Option<CostStep> {
-    let step = cost_step(ledger.settings()?, probe.planned.spec.as_ref()?)?;
+    let spec = probe.planned.spec.as_ref()?;
+    // Of a run's many probes most are plainly something else.
+    if probe.planned.purpose != Purpose::Cost || spec.account || spec.measure != Measure::Rate {
+        return None;
+    }
+    let step = cost_step(ledger.settings()?, spec)?;
     step.is_incast().then_some(step)
 }
 

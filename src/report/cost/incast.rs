@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::table::number;
 use crate::judge::Incast;
-use crate::model::{Gbps, visible};
+use crate::model::{Fact, Gbps, visible};
 use crate::report::findings::paragraph;
 use crate::report::text::Style;
 
@@ -82,9 +82,9 @@ fn row(way: &Incast<'_>, out: &mut dyn Write) -> io::Result<()> {
 /// What holds senders back, whether it was seen to, and what was counted.
 fn held(way: &Incast<'_>) -> String {
     let acted = match way.acted() {
-        crate::model::Fact::Known { value: true, .. } => "seen to act".to_owned(),
-        crate::model::Fact::Known { value: false, .. } => "not seen to act".to_owned(),
-        crate::model::Fact::Unknown { why } => format!("whether it acted is not known: {why}"),
+        Fact::Known { value: true, .. } => "seen to act".to_owned(),
+        Fact::Known { value: false, .. } => "not seen to act".to_owned(),
+        Fact::Unknown { why } => format!("whether it acted is not known: {why}"),
     };
     let mut text = format!("{}: held back by {}; {acted}.", way.step, way.held_by);
     let ends = [("senders", &way.at_senders), ("receiver", &way.at_receiver)];
@@ -93,9 +93,15 @@ fn held(way: &Incast<'_>) -> String {
             text.push_str(&format!(" Counted at the {who}: {counts}."));
         }
     }
-    if let Some(not) = way.not_counted.value().filter(|not| !not.is_empty()) {
-        let not: Vec<&str> = not.iter().map(|sign| sign.in_words()).collect();
-        text.push_str(&format!(" Not counted here: {}.", not.join(", ")));
+    match &way.not_counted {
+        Fact::Known { value, .. } if value.is_empty() => {}
+        Fact::Known { value, .. } => {
+            let not: Vec<&str> = value.iter().map(|sign| sign.in_words()).collect();
+            text.push_str(&format!(" Not counted here: {}.", not.join(", ")));
+        }
+        Fact::Unknown { why } => {
+            text.push_str(&format!(" What else is counted here is not known: {why}."));
+        }
     }
     if way.failed > 0 {
         text.push_str(&format!(" {} more were to send and failed.", way.failed));

@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 
 use crate::judge::{EndCost, PairCost, StepCost};
-use crate::model::{CostStep, Gbps};
+use crate::model::{CostStep, Gbps, visible};
+
+/// Marks what software RDMA takes, which means nothing.
+const SOFTWARE: &str = "s";
 
 /// A way of moving data, as numbers to show; both ends of it, the initiator's part first.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,7 +94,7 @@ impl End {
         let polls = cost.polls && is_initiator;
         let is_hidden = end.is_hidden();
         let mark = match (polls, end.is_whole()) {
-            _ if is_software => "s",
+            _ if is_software => SOFTWARE,
             (true, _) => "≤",
             (false, false) => "≥",
             (false, true) if end.is_busy() => "!",
@@ -168,6 +171,62 @@ pub(super) fn line(row: &Row, out: &mut dyn Write) -> io::Result<()> {
         to.number("<", to.fills),
         number(row.copied)
     )
+}
+
+/// NICs that have a row of their own; of more the worst.
+const ROWS: usize = 32;
+
+/// What one core of each NIC's node sends, and what filling the NIC takes, of pairs whose first is the
+/// worst.
+pub(super) fn each(pairs: &[&PairCost<'_>], out: &mut dyn Write) -> io::Result<()> {
+    let compared = |pair: &&&PairCost<'_>| {
+        let is_there = |step| pair.step(step).is_some();
+        is_there(CostStep::Tcp) || is_there(CostStep::Write)
+    };
+    let all: Vec<&PairCost<'_>> = pairs.iter().filter(compared).copied().collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    let which = match all.len() > ROWS {
+        true => format!("The worst {ROWS} of {} NICs where they send:", all.len()),
+        false => "Each NIC where it sends, the worst first:".to_owned(),
+    };
+    writeln!(out, "\n{which}")?;
+    writeln!(
+        out,
+        "  {:32}  {:>4}  {:^15}  {:^15}",
+        "", "", "Gb/s per core", "cores/NIC"
+    )?;
+    writeln!(
+        out,
+        "  {:32}  {:>4}  {:>7} {:>7}  {:>7} {:>7}",
+        "NIC", "rail", "tcp", "write", "tcp", "write"
+    )?;
+    for pair in all.into_iter().take(ROWS) {
+        let [tcp, write] = [CostStep::Tcp, CostStep::Write].map(|step| sends(pair, step));
+        let nic = visible(&pair.pair.from.to_string());
+        let rail = pair.pair.rail.0;
+        writeln!(
+            out,
+            "  {nic:32}  {rail:>4}  {:>7} {:>7}  {:>7} {:>7}",
+            tcp[0], write[0], tcp[1], write[1]
+        )?;
+    }
+    Ok(())
+}
+
+/// What one core sends by a way, and the cores that fill the NIC.
+fn sends(pair: &PairCost<'_>, step: CostStep) -> [String; 2] {
+    match Row::of(pair, step) {
+        Some(row) if row.ends[0].mark != SOFTWARE => {
+            let from = &row.ends[0];
+            [
+                from.number(">", from.per_core),
+                from.number("<", from.fills),
+            ]
+        }
+        _ => ["–", "–"].map(str::to_owned),
+    }
 }
 
 /// Three digits, and no more than six characters.
