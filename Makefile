@@ -5,7 +5,7 @@ CARGO ?= cargo
 # The planted fault of the demo: half:NODE:RAIL:tx|rx|both, another of `linerate-lab help fault`, or none.
 FAULT ?= half:node02:1:tx
 
-.PHONY: help demo test lab lab-down lint perftest peers bench soak clean setup
+.PHONY: help demo test lab lab-down lint perftest peers bench soak fuzz clean setup
 
 help:
 	@echo 'make demo        find a half-speed NIC on a lab of three VMs (FAULT=none: a healthy lab)'
@@ -17,6 +17,7 @@ help:
 	@echo 'make bench       what loopback TCP costs of CPU time, and whether it is accounted for rightly;'
 	@echo '                 rounds until slow NICs and their causes are named, on simulated clusters; the'
 	@echo '                 time of a frame of the dashboard; how fast logs of NCCL are read'
+	@echo 'make fuzz        what linerate reads from others, each target for a minute (cargo-fuzz, nightly)'
 	@echo 'make soak        every case of the lab on four nodes five times'
 
 setup:
@@ -58,6 +59,12 @@ bench:
 
 soak: setup
 	@tests/lab/soak.sh
+
+FUZZ_SECONDS ?= 60
+fuzz:
+	@for target in nccl_log record frames config topology; do \
+		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 || exit 1; \
+	done
 
 clean:
 	$(CARGO) clean
