@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::reports::{Reports, exit_code, kept};
 use super::resume::{self, Begun};
-use super::{carriers, config, report, start, sweep};
+use super::{carriers, config, report, retention, start, sweep};
 use crate::cli::{Color, DashboardArgs, DemoArgs, ReplayArgs};
 use crate::cluster::{CarrierFleet, Conductor, Limits, Member};
 use crate::config::{Cluster, Scenario};
@@ -68,7 +68,11 @@ pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
             None => Ok(()),
         }
     })?;
-    leave(run.ledger(), path.as_deref(), reports, asked.reports.color)
+    let code = leave(run.ledger(), path.as_deref(), reports, asked.reports.color)?;
+    if let Some(path) = &path {
+        retention::after_run(cluster.record, path);
+    }
+    Ok(code)
 }
 
 /// A new run, or one that goes on, with what was recorded of it before.

@@ -2,12 +2,14 @@
 
 mod agent;
 mod carriers;
+mod compare;
 mod config;
 mod cost;
 mod dashboard;
 mod demo;
 mod explain;
 mod failure;
+mod history;
 mod inspect;
 mod live;
 mod nccl_log;
@@ -17,6 +19,8 @@ mod replay;
 mod report;
 mod reports;
 mod resume;
+mod retention;
+mod runs;
 mod start;
 mod surveyor;
 mod sweep;
@@ -36,6 +40,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         Command::Cost(arguments) => cost::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::History(arguments) => history::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Inspect(arguments) => match &arguments.topo {
             Some(path) => topo::run(path, &arguments),

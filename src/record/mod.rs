@@ -11,6 +11,7 @@
 mod error;
 mod reader;
 mod resume;
+mod runs;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use jiff::Timestamp;
 pub use error::RecordError;
 pub use reader::{Reader, TornTail, read};
 pub use resume::Unfinished;
+pub use runs::{Found, Head, list, remove, runs_folder, to_remove};
 pub use writer::Writer;
 
 /// Where a run that starts `now` in this process is recorded, when nobody says otherwise:
@@ -30,7 +32,7 @@ pub use writer::Writer;
 pub fn default_path(state_dir: &Path, now: Timestamp) -> PathBuf {
     let started = now.strftime("%Y-%m-%dT%H-%M-%SZ");
     let file = format!("{started}-{}.jsonl", std::process::id());
-    state_dir.join("linerate").join("runs").join(file)
+    runs_folder(state_dir).join(file)
 }
 
 #[cfg(test)]

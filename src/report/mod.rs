@@ -1,8 +1,10 @@
 //! Reports: one small file for each format, all from the same ledger and judgement.
 
+pub mod compare;
 mod cost;
 mod explain;
 mod findings;
+pub mod history;
 pub mod inspect;
 mod json;
 pub mod nccl;
