@@ -8,13 +8,14 @@
 //! ```
 //!
 //! The rooms import downwards only: `model`, the vocabulary; the pure rooms `config`, `plan`,
-//! `ledger`, `topology`, `nccl`, `judge`; the hands `verbs`, `gpu`, `survey`, `probe`, `wire`, `agent`, `remote`,
+//! `ledger`, `topology`, `nccl`, `judge`, `compare`; the hands `verbs`, `gpu`, `survey`, `probe`, `wire`, `agent`, `remote`,
 //! `cluster`, `simulated`, `record`; the faces `report` and `tui`; and `app`, which knows everybody.
 
 pub mod agent;
 pub mod app;
 pub mod cli;
 pub mod cluster;
+pub mod compare;
 pub mod config;
 pub mod gpu;
 pub mod judge;

@@ -21,6 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("topology", &["model"]),
     ("nccl", &["model"]),
     ("judge", &["model", "plan", "ledger", "topology", "nccl"]),
+    ("compare", &["model", "ledger", "topology", "judge"]),
     ("cli", &["model"]),
     // Hands.
     ("verbs", &["model"]),
@@ -40,7 +41,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("record", &["model"]),
     // Faces.
-    ("report", &["model", "ledger", "topology", "nccl", "judge"]),
+    // Of `config` the folding of host lists.
+    (
+        "report",
+        &[
+            "model", "config", "ledger", "topology", "nccl", "judge", "compare",
+        ],
+    ),
     ("tui", &["model", "ledger", "topology", "judge"]),
 ];
 

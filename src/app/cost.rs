@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::failure::Failure;
 use super::reports::{Ran, Reports};
-use super::{config, demo, report, sweep};
+use super::{config, demo, report, retention, sweep};
 use crate::cli::CostArgs;
 use crate::config::Cluster;
 use crate::ledger::Ledger;
@@ -34,6 +34,7 @@ pub(super) fn run(arguments: &CostArgs) -> Result<u8, Failure> {
     let ledger = report::conduct(&cluster, settings, Ledger::default(), &mut record)?;
     let code = reports.write(&Ran::recorded(&ledger, record.path()))?;
     report::say_where(&ledger, record.path(), "cost");
+    retention::after_run(cluster.record, record.path());
     Ok(code)
 }
 

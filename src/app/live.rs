@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::reports::{Ran, Reports, is_only_cost, kept};
 use super::resume::{self, Begun};
-use super::{carriers, config, report, start, sweep};
+use super::{carriers, config, report, retention, start, sweep};
 use crate::cli::{Color, DashboardArgs, DemoArgs, ReplayArgs};
 use crate::cluster::{CarrierFleet, Conductor, Limits, Member};
 use crate::config::{Cluster, Scenario};
@@ -72,7 +72,11 @@ pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
         Some(path) => Ran::recorded(run.ledger(), path),
         None => Ran::unrecorded(run.ledger(), "it was not recorded"),
     };
-    leave(&ran, path.as_deref(), reports, asked.reports.color)
+    let code = leave(&ran, path.as_deref(), reports, asked.reports.color)?;
+    if let Some(path) = &path {
+        retention::after_run(cluster.record, path);
+    }
+    Ok(code)
 }
 
 /// A new run, or one that goes on, with what was recorded of it before.

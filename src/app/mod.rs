@@ -2,6 +2,7 @@
 
 mod agent;
 mod carriers;
+mod compare;
 mod config;
 mod cost;
 mod dashboard;
@@ -9,6 +10,7 @@ mod demo;
 mod explain;
 mod failure;
 mod gpu_check;
+mod history;
 mod inspect;
 mod live;
 mod nccl_log;
@@ -18,6 +20,8 @@ mod replay;
 mod report;
 mod reports;
 mod resume;
+mod retention;
+mod runs;
 mod start;
 mod surveyor;
 mod sweep;
@@ -37,6 +41,8 @@ pub fn run(cli: Cli) -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         Command::Cost(arguments) => cost::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::History(arguments) => history::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Inspect(arguments) => match &arguments.topo {
             Some(path) => topo::run(path, &arguments),

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::progress::Progress;
 use super::reports::{Ran, Reports, kept};
 use super::resume::{self, Begun};
-use super::{carriers, config, start, sweep};
+use super::{carriers, config, retention, start, sweep};
 use crate::cli::{ReportArgs, ReportsArgs};
 use crate::cluster::{CarrierFleet, Conductor, Limits};
 use crate::config::Cluster;
@@ -32,6 +32,7 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
     let ledger = conduct(&cluster, settings, Ledger::default(), &mut record)?;
     let code = reports.write(&Ran::recorded(&ledger, record.path()))?;
     say_where(&ledger, record.path(), "report");
+    retention::after_run(cluster.record, record.path());
     Ok(code)
 }
 
@@ -87,6 +88,7 @@ pub(super) fn go_on(
     let ledger = conduct(cluster, settings, so_far, &mut record)?;
     let code = reports.write(&Ran::recorded(&ledger, path))?;
     say_where(&ledger, path, command);
+    retention::after_run(cluster.record, path);
     Ok(code)
 }
 
@@ -104,7 +106,7 @@ pub(super) fn new_record(path: Option<&Path>) -> Result<Writer, Failure> {
 }
 
 /// $XDG_STATE_HOME, or ~/.local/state (XDG Base Directory Specification).
-fn state_directory() -> Result<PathBuf, Failure> {
+pub(super) fn state_directory() -> Result<PathBuf, Failure> {
     let set = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)

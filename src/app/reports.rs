@@ -206,7 +206,7 @@ pub(super) fn kept(record: &Path) -> String {
 }
 
 /// Whether two names mean one file, also where neither exists yet.
-fn same_file(one: &Path, other: &Path) -> bool {
+pub(super) fn same_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| {
         let meta = path.metadata().ok()?;
         Some((meta.dev(), meta.ino()))

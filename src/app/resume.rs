@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::failure::Failure;
 use super::replay::{cut_off, recalled};
+use crate::compare::setting_leaves;
 use crate::config::hostlist;
 use crate::ledger::Ledger;
 use crate::model::{NodeName, RunEnd, RunSettings};
@@ -98,32 +97,9 @@ fn differences(recorded: &RunSettings, asked: &RunSettings) -> Vec<String> {
 
 /// Every setting but the nodes and the bounds, by its dotted name as records have it.
 fn leaves(settings: &RunSettings) -> BTreeMap<String, String> {
-    let mut settings = RunSettings {
-        nodes: Vec::new(),
-        ..settings.clone()
-    };
-    let groups = &mut settings.sweep.groups;
-    groups.iter_mut().for_each(|group| group.nodes.sort());
-    groups.sort_by(|one, other| one.nodes.cmp(&other.nodes));
-    let mut found = BTreeMap::new();
-    walk("", &serde_json::json!(settings), &mut found);
+    let mut found = setting_leaves(settings);
     found.retain(|name, _| !BOUNDS.contains(&name.as_str()));
     found
-}
-
-fn walk(name: &str, value: &Value, found: &mut BTreeMap<String, String>) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                let dot = if name.is_empty() { "" } else { "." };
-                walk(&format!("{name}{dot}{key}"), value, found);
-            }
-        }
-        Value::Null => {}
-        other => {
-            found.insert(name.to_owned(), other.to_string());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -12,11 +12,13 @@ Exit codes:
     };
 }
 
+mod compare;
 mod cost;
 mod dashboard;
 mod demo;
 mod explain;
 mod gpu_check;
+mod history;
 mod inspect;
 mod nccl_log;
 mod output;
@@ -32,11 +34,13 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub use compare::CompareArgs;
 pub use cost::CostArgs;
 pub use dashboard::{DashboardArgs, FaceArgs, ThemeArg};
 pub use demo::DemoArgs;
 pub use explain::ExplainArgs;
 pub use gpu_check::GpuCheckArgs;
+pub use history::HistoryArgs;
 pub use inspect::InspectArgs;
 pub use nccl_log::NcclLogArgs;
 pub use output::{Color, Format, FormatArg, PlainFormat, ReportsArgs};
@@ -54,6 +58,8 @@ Examples:
   linerate report --config cluster.toml --format text --format json=run.json
   linerate cost --config cluster.toml 'node[01-02]'
   linerate replay run.jsonl
+  linerate compare latest~1
+  linerate history
   linerate config check cluster.toml
   linerate watch --config cluster.toml
   linerate demo
@@ -86,6 +92,10 @@ pub enum Command {
     Cost(CostArgs),
     /// Report a recorded run once more, without a node
     Replay(ReplayArgs),
+    /// Hold a recorded run against an earlier one: what is slower, faster, gone, new or changed
+    Compare(CompareArgs),
+    /// List the recorded runs with their verdicts, or remove old ones
+    History(HistoryArgs),
     /// Show a report on a simulated cluster with planted faults; needs no cluster
     Demo(DemoArgs),
     /// Show what each NIC carries now, second by second, without traffic of its own

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::model::{
-    CostSettings, Expect, LeafGroup, NodeName, ProbeSpec, RailRule, RunSettings, SweepSettings,
+    CostSettings, Expect, LeafGroup, NodeName, ProbeSpec, RailRule, Retention, RunSettings,
+    SweepSettings,
 };
 
 use super::groups::GroupsFile;
@@ -83,6 +84,8 @@ pub struct Cluster {
     pub expect: Expect,
     /// How a run goes through its pairs; its leaf groups may name nodes that are not among these.
     pub sweep: SweepSettings,
+    /// Which recorded runs are kept.
+    pub record: Retention,
     /// The file that tells the leaf groups, where they are not in the cluster file itself.
     pub groups_file: Option<GroupsFile>,
 }

@@ -35,6 +35,7 @@ pub(super) struct TypedCluster {
     pub probe: Table<TypedProbe>,
     pub sweep: Table<TypedSweep>,
     pub expect: Table<TypedExpect>,
+    pub record: Table<TypedRecord>,
 }
 
 /// `[node.NAME]`.
@@ -126,6 +127,14 @@ pub(super) struct TypedExpect {
     pub line_rate: Typed<String>,
     pub half_below: Typed<f64>,
     pub degraded_below: Typed<f64>,
+}
+
+/// `[record]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedRecord {
+    pub keep_runs: Typed<i64>,
+    pub keep_days: Typed<i64>,
 }
 
 /// A table and nothing else: serde alone would take a list for one, its items in the order of the

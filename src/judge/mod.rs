@@ -16,7 +16,7 @@ mod links;
 mod localise;
 mod nccl;
 mod observe;
-
+mod reached;
 mod rules;
 mod standing;
 mod verdict;
@@ -39,6 +39,7 @@ pub use gpudirect::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
 pub use localise::{Localised, localise};
 pub use nccl::{NcclProblem, NcclSurvey, nccl_problems};
 pub use observe::{Observation, Observed, observe};
+pub use reached::{EndReached, NoRate, Reached, Sample, reached};
 pub use rules::{About, Said, about};
 pub use standing::{Standings, standings, standings_of_nics, strays};
 pub use verdict::{Judgement, inspect, judge};

@@ -23,6 +23,7 @@ mod nic;
 mod pcie;
 mod probe;
 mod queue_pairs;
+mod retention;
 mod sample;
 mod settings;
 mod shared;
@@ -74,6 +75,7 @@ pub use probe::{
     TransferEnd, Verification, Window,
 };
 pub use queue_pairs::{QueuePairHolder, QueuePairs};
+pub use retention::Retention;
 pub use sample::{PortLayout, PortReading, Quantity, Sample, SampleLayout, Series, Uncounted};
 pub use settings::{Expect, RailRule, RunSettings};
 pub use shared::Shared;

@@ -11,6 +11,7 @@
 mod error;
 mod reader;
 mod resume;
+mod runs;
 mod span;
 mod writer;
 
@@ -21,6 +22,7 @@ use jiff::Timestamp;
 pub use error::RecordError;
 pub use reader::{Reader, TornTail, read};
 pub use resume::Unfinished;
+pub use runs::{Found, Head, list, remove, runs_folder, to_remove};
 pub use span::span;
 pub use writer::Writer;
 
@@ -32,7 +34,7 @@ pub use writer::Writer;
 pub fn default_path(state_dir: &Path, now: Timestamp) -> PathBuf {
     let started = now.strftime("%Y-%m-%dT%H-%M-%SZ");
     let file = format!("{started}-{}.jsonl", std::process::id());
-    state_dir.join("linerate").join("runs").join(file)
+    runs_folder(state_dir).join(file)
 }
 
 #[cfg(test)]

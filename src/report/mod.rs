@@ -1,10 +1,12 @@
 //! Reports: one small file for each format, all from the same ledger and judgement.
 
+pub mod compare;
 mod cost;
 mod explain;
 mod findings;
 mod gpu_check;
 mod gpu_memory;
+pub mod history;
 mod html;
 pub mod inspect;
 mod json;

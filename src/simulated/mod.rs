@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod adaptive_tests;
 mod answers;
+#[cfg(test)]
+mod compare_tests;
 mod cost;
 mod fabric;
 #[cfg(test)]

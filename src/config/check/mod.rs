@@ -6,6 +6,7 @@ mod fault;
 mod nodes;
 mod probe;
 mod rails;
+mod record;
 mod scenario;
 mod ssh;
 mod sweep;
@@ -66,18 +67,27 @@ pub(super) fn check(
     let cost = cost::check(&mut checker, [tcp, default_tcp], [of_cost, default_of_cost]);
     let expect = probe::check_expect(&mut checker, typed.expect.0, defaults.expect.0);
     let sweep = sweep::check(&mut checker, typed.sweep.0, defaults.sweep.0);
+    let record = record::check(&mut checker, typed.record.0);
     let lists = nodes::Lists {
         nodes: typed.nodes,
         exclude: typed.exclude,
         overrides: typed.node,
     };
     let nodes = nodes::check(&mut checker, lists, login.as_ref(), ssh.as_ref());
-    match (nodes, ssh, rails, probe.zip(cost), expect, sweep) {
+    match (
+        nodes,
+        ssh,
+        rails,
+        probe.zip(cost),
+        expect.zip(record),
+        sweep,
+    ) {
         (Some(nodes), Some(ssh), Some(rails), Some(probe), Some(expect), Some(sweep))
             if checker.problems.is_empty() =>
         {
             let (sweep, groups_file) = sweep;
             let (probe, cost) = probe;
+            let (expect, record) = expect;
             Ok(Cluster {
                 nodes,
                 ssh,
@@ -86,6 +96,7 @@ pub(super) fn check(
                 cost,
                 expect,
                 sweep,
+                record,
                 groups_file,
             })
         }
