@@ -62,63 +62,104 @@ struct Foot<'a> {
 /// # Errors
 /// Whatever `out` reports.
 pub fn html(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Run {
-        ledger,
-        judgement,
-        acceptance,
-        ..
-    } = *run;
-    let settings = ledger.settings();
-    let only_cost =
-        settings.is_some_and(|s| s.cost.is_some() && s.sweep.pattern == Pattern::Nothing);
-    let nics = nics::Nics::of(ledger, judgement);
-    let findings = findings::Findings::of(judgement, only_cost);
-    let unknown = findings::Unknown::of(ledger, judgement, only_cost);
-    let pcie = pcie::Pcie::of(ledger, judgement);
-    let cost = probes::Cost::of(ledger);
-    let isolation = probes::Isolation::of(ledger);
-
-    let mut contents = vec![("findings", "Findings", Some(findings.count()))];
-    contents.push(("unknown", "Could not be told", Some(unknown.count())));
-    if let Some(acceptance) = acceptance {
-        contents.push(("acceptance", "Acceptance", Some(acceptance.results.len())));
-    }
-    if !only_cost {
-        contents.push(("heat", "Heat map", None));
-        contents.push(("nics", "NICs", Some(nics.all.len())));
-    }
-    contents.push(("pcie", "PCIe", Some(pcie.count())));
-    if cost.is_some() {
-        contents.push(("cost", "CPU cost", None));
-    }
-    if isolation.count() > 0 {
-        contents.push(("isolation", "Isolating probes", Some(isolation.count())));
-    }
-    contents.push(("settings", "Settings", None));
-
-    head::Head::of(run, only_cost, contents).write_into(out)?;
-    findings.write_into(out)?;
-    unknown.write_into(out)?;
-    if let Some(acceptance) = acceptance {
-        acceptance::Accepted::of(acceptance).write_into(out)?;
-    }
-    if !only_cost {
-        heat::Heat::of(&nics).write_into(out)?;
-        table::Table::of(&nics, judgement).write_into(out)?;
-    }
-    pcie.write_into(out)?;
-    if let Some(cost) = cost {
-        cost.write_into(out)?;
-    }
-    if isolation.count() > 0 {
-        isolation.write_into(out)?;
-    }
-    probes::Settings::of(ledger).write_into(out)?;
+    let nics = nics::Nics::of(run.ledger, run.judgement);
+    let page = Page::of(run, &nics);
+    head::Head::of(run, page.only_cost, page.contents()).write_into(out)?;
+    page.write(run, out)?;
     let mut data = Vec::new();
-    table::data(&nics, judgement, pcie.numbers(&nics.nodes), &mut data)?;
+    table::data(
+        &nics,
+        run.judgement,
+        page.pcie.numbers(&nics.nodes),
+        &mut data,
+    )?;
     let foot = Foot {
         data: &String::from_utf8_lossy(&data),
         script: head::SCRIPT,
     };
     foot.write_into(out)
+}
+
+/// The sections of a page.
+struct Page<'a> {
+    nics: &'a nics::Nics<'a>,
+    findings: findings::Findings<'a>,
+    unknown: findings::Unknown<'a>,
+    accepted: Option<acceptance::Accepted<'a>>,
+    pcie: pcie::Pcie<'a>,
+    cost: Option<probes::Cost<'a>>,
+    isolation: probes::Isolation,
+    /// Whether the run measured nothing else: then there are no pairs to judge NICs by.
+    only_cost: bool,
+}
+
+impl<'a> Page<'a> {
+    fn of(run: &Run<'a>, nics: &'a nics::Nics<'a>) -> Self {
+        let (ledger, judgement) = (run.ledger, run.judgement);
+        let settings = ledger.settings();
+        let only_cost =
+            settings.is_some_and(|s| s.cost.is_some() && s.sweep.pattern == Pattern::Nothing);
+        Self {
+            nics,
+            findings: findings::Findings::of(judgement, only_cost),
+            unknown: findings::Unknown::of(ledger, judgement, only_cost),
+            accepted: run.acceptance.map(acceptance::Accepted::of),
+            pcie: pcie::Pcie::of(ledger, judgement),
+            cost: probes::Cost::of(ledger),
+            isolation: probes::Isolation::of(ledger),
+            only_cost,
+        }
+    }
+
+    /// The sections that there are: anchor, name and number of entries.
+    fn contents(&self) -> Vec<(&'static str, &'static str, Option<usize>)> {
+        let isolating = self.isolation.count();
+        let accepted = self.accepted.as_ref().map(acceptance::Accepted::count);
+        let has_nics = !self.only_cost;
+        let all = [
+            (true, "findings", "Findings", Some(self.findings.count())),
+            (
+                true,
+                "unknown",
+                "Could not be told",
+                Some(self.unknown.count()),
+            ),
+            (accepted.is_some(), "acceptance", "Acceptance", accepted),
+            (has_nics, "heat", "Heat map", None),
+            (has_nics, "nics", "NICs", Some(self.nics.all.len())),
+            (true, "pcie", "PCIe", Some(self.pcie.count())),
+            (self.cost.is_some(), "cost", "CPU cost", None),
+            (
+                isolating > 0,
+                "isolation",
+                "Isolating probes",
+                Some(isolating),
+            ),
+            (true, "settings", "Settings", None),
+        ];
+        let there = all.into_iter().filter(|(is_there, ..)| *is_there);
+        there
+            .map(|(_, id, name, count)| (id, name, count))
+            .collect()
+    }
+
+    fn write(&self, run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
+        self.findings.write_into(out)?;
+        self.unknown.write_into(out)?;
+        if let Some(accepted) = &self.accepted {
+            accepted.write_into(out)?;
+        }
+        if !self.only_cost {
+            heat::Heat::of(self.nics).write_into(out)?;
+            table::Table::of(self.nics, run.judgement).write_into(out)?;
+        }
+        self.pcie.write_into(out)?;
+        if let Some(cost) = &self.cost {
+            cost.write_into(out)?;
+        }
+        if self.isolation.count() > 0 {
+            self.isolation.write_into(out)?;
+        }
+        probes::Settings::of(run.ledger).write_into(out)
+    }
 }

@@ -104,6 +104,11 @@ impl Browser {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             self.ask(&format!("{domain}.enable"), json!({}));
         }
+        // Without a window nothing has the focus.
+        self.ask(
+            "Emulation.setFocusEmulationEnabled",
+            json!({"enabled": true}),
+        );
     }
 
     /// Asks for something and waits for the answer; what happens meanwhile is kept.
@@ -146,7 +151,9 @@ impl Browser {
             assert!(began.elapsed() < PATIENCE, "the page does not load");
             self.message();
         }
-        self.evaluate("new Promise((done) => setTimeout(done, 100))");
+        // Whatever it does on its own; a page without scripts has no timers to wait by.
+        std::thread::sleep(Duration::from_millis(200));
+        self.evaluate("0");
     }
 
     pub fn did(&self, event: &str) -> bool {

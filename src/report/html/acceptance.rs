@@ -37,6 +37,11 @@ pub(super) struct Accepted<'a> {
 }
 
 impl<'a> Accepted<'a> {
+    /// How many results there are.
+    pub(super) fn count(&self) -> usize {
+        self.groups.iter().map(|group| group.total).sum()
+    }
+
     /// Of a profile's results.
     pub(super) fn of(acceptance: &'a Acceptance) -> Self {
         use Weight::{Must, Should};

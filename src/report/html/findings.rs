@@ -272,3 +272,23 @@ pub(super) fn counted(of: Covered, count: usize) -> &'static str {
         (Covered::Ends, _) => "NIC directions",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_between_two_backticks_is_code() {
+        let read = |text: &'static str| {
+            let pieces = pieces(text).into_iter();
+            pieces
+                .map(|piece| (piece.text, piece.is_code))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            read("ask `ibv_devinfo` first"),
+            [("ask ", false), ("ibv_devinfo", true), (" first", false)]
+        );
+        assert_eq!(read("a ` alone"), [("a ` alone", false)]);
+    }
+}

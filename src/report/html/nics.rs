@@ -2,6 +2,7 @@
 //! what is missing is missing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ptr;
 
 use crate::judge::{Judgement, Observed, observe};
 use crate::ledger::{Ledger, NodeState, Probe};
@@ -206,17 +207,13 @@ impl<'a> Nics<'a> {
 
     fn measured(&mut self, observed: &Observed<'a>) {
         let numbers = self.numbers();
-        let places: Vec<Option<usize>> = observed
-            .cast
-            .parts
-            .iter()
-            .map(|part| {
-                let at = *numbers.get(&(&part.nic.node, part.rail))?;
-                (self.all[at].nic == Some(part.nic)).then_some(at)
-            })
-            .collect();
-        // Most are the same one, again and again.
-        let mut last: Option<&Fact<Gbps>> = None;
+        let parts = observed.cast.parts.iter();
+        // One that plays its rail no more has no place.
+        let places = parts.map(|part| {
+            let at = *numbers.get(&(&part.nic.node, part.rail))?;
+            (self.all[at].nic == Some(part.nic)).then_some(at)
+        });
+        let places: Vec<Option<usize>> = places.collect();
         for seen in &observed.usual {
             let way = Way {
                 rate: seen.rate,
@@ -230,18 +227,8 @@ impl<'a> Nics<'a> {
                     *best = Some(way);
                 }
             }
-            if last.is_some_and(|last| std::ptr::eq(last, &*seen.expected)) {
-                continue;
-            }
-            last = Some(&seen.expected);
-            let source = match &*seen.expected {
-                Fact::Known { value, from } => format!("{value}: {from}"),
-                Fact::Unknown { why } => format!(
-                    "unknown, so that shares are of what the best NICs of a rail reach: {why}"
-                ),
-            };
-            self.sources.insert(source);
         }
+        self.sources = sources(observed);
     }
 
     fn found(&mut self, findings: &[Finding]) {
@@ -272,27 +259,14 @@ impl<'a> Nics<'a> {
             let Some(way) = [0, 1].into_iter().find(lacks) else {
                 continue;
             };
-            let node = ledger.get_node(nic.node);
-            let lost = node.and_then(|node| match &node.state {
-                NodeState::Lost { why } => Some(format!("the node was lost: {why}")),
-                _ => None,
-            });
             let of_end = nic.nic.and_then(|nic| ledger.number(nic));
             let of_end = of_end.and_then(|number| failed.get(&(number, way)).cloned());
-            let skipped = || {
-                let mut skipped = ledger.skipped().iter();
-                let mine = skipped.find(|skipped| {
-                    let node = [&skipped.from, &skipped.to][way];
-                    (node, skipped.rail) == (nic.node, nic.rail)
-                });
-                mine.map(|skipped| skipped.why.clone())
-            };
-            let none = || match nic.nic {
+            let known = lost(ledger, nic.node).or(nic.why.take()).or(of_end);
+            let known = known.or_else(|| skipped(ledger, nic, way));
+            nic.why = Some(known.unwrap_or_else(|| match nic.nic {
                 Some(_) => "no probe of it was made".to_owned(),
                 None => "no NIC of the node is known to play this rail".to_owned(),
-            };
-            let known = lost.or(nic.why.take()).or(of_end);
-            nic.why = Some(known.or_else(skipped).unwrap_or_else(none));
+            }));
         }
     }
 
@@ -326,6 +300,45 @@ fn nodes(ledger: &Ledger) -> Vec<&NodeName> {
     let mut seen: BTreeSet<&NodeName> = BTreeSet::new();
     let all = asked.iter().chain(ledger.nodes().map(|(name, _)| name));
     all.filter(|name| seen.insert(name)).collect()
+}
+
+/// Why a node was lost, where it was.
+fn lost(ledger: &Ledger, node: &NodeName) -> Option<String> {
+    match &ledger.get_node(node)?.state {
+        NodeState::Lost { why } => Some(format!("the node was lost: {why}")),
+        _ => None,
+    }
+}
+
+/// Why pairs of an end were not probed.
+fn skipped(ledger: &Ledger, nic: &Nic<'_>, way: usize) -> Option<String> {
+    let mut skipped = ledger.skipped().iter();
+    let mine = skipped.find(|skipped| {
+        let node = [&skipped.from, &skipped.to][way];
+        (node, skipped.rail) == (nic.node, nic.rail)
+    });
+    mine.map(|skipped| skipped.why.clone())
+}
+
+/// Where expectations are from, each once.
+fn sources(observed: &Observed<'_>) -> BTreeSet<String> {
+    let mut sources = BTreeSet::new();
+    // Most are the one before, again and again.
+    let mut last: Option<&Fact<Gbps>> = None;
+    for seen in &observed.usual {
+        let expected = &*seen.expected;
+        if last.is_some_and(|last| ptr::eq(last, expected)) {
+            continue;
+        }
+        last = Some(expected);
+        sources.insert(match expected {
+            Fact::Known { value, from } => format!("{value}: {from}"),
+            Fact::Unknown { why } => {
+                format!("unknown, so that shares are of what the best NICs of a rail reach: {why}")
+            }
+        });
+    }
+    sources
 }
 
 /// Of each end of which a probe gave no rate, the last reason.

@@ -1,6 +1,7 @@
 //! Pictures of nodes' PCIe trees: from the roots down over switches to NICs and GPUs, with the link above
 //! each. Nodes that look alike share a picture.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use askama::Template;
@@ -119,33 +120,10 @@ pub(super) struct Pcie<'a> {
 impl<'a> Pcie<'a> {
     /// Of a run.
     pub(super) fn of(ledger: &'a Ledger, judgement: &Judgement) -> Self {
-        let worst = worst(judgement);
-        let mut by_look: HashMap<Vec<Step>, Picture<'a>> = HashMap::new();
-        let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
-        for (name, node) in ledger.nodes() {
-            let steps = match node.facts.as_ref().map(steps) {
-                None => continue,
-                Some(Err(why)) => {
-                    *unknown.entry(why).or_default() += 1;
-                    continue;
-                }
-                Some(Ok(steps)) => steps,
-            };
-            let picture = by_look.entry(steps).or_insert_with_key(Picture::of);
-            picture.nodes.push(name);
-            if let Some(severity) = worst.get(name) {
-                picture.found.push(name);
-                picture.worst = picture.worst.or(Some(*severity)).min(Some(*severity));
-            }
-        }
-        let mut pictures: Vec<Picture<'_>> = by_look.into_values().collect();
+        let (mut pictures, unknown) = drawn(ledger, &worst(judgement));
         let rank = |picture: &Picture<'_>| {
             let worst = picture.worst.map_or(usize::MAX, |worst| worst as usize);
-            (
-                picture.wrong() == 0,
-                worst,
-                std::cmp::Reverse(picture.nodes.len()),
-            )
+            (picture.wrong() == 0, worst, Reverse(picture.nodes.len()))
         };
         pictures.sort_by(|a, b| rank(a).cmp(&rank(b)).then(a.nodes.cmp(&b.nodes)));
         let more = pictures.len().saturating_sub(MOST);
@@ -179,16 +157,44 @@ impl<'a> Pcie<'a> {
 }
 
 impl Picture<'_> {
-    fn of(steps: &Vec<Step>) -> Self {
+    fn of(steps: &[Step]) -> Self {
         Self {
             number: 0,
-            steps: steps.clone(),
+            steps: steps.to_vec(),
             nodes: Vec::new(),
             found: Vec::new(),
             worst: None,
             is_open: false,
         }
     }
+}
+
+/// A picture for each kind of node, and why nodes have none, with their number.
+fn drawn<'a>(
+    ledger: &'a Ledger,
+    worst: &HashMap<&NodeName, Severity>,
+) -> (Vec<Picture<'a>>, BTreeMap<String, usize>) {
+    let mut by_look: HashMap<Vec<Step>, Picture<'_>> = HashMap::new();
+    let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
+    for (name, node) in ledger.nodes() {
+        let Some(facts) = &node.facts else { continue };
+        let steps = match steps(facts) {
+            Ok(steps) => steps,
+            Err(why) => {
+                *unknown.entry(why).or_default() += 1;
+                continue;
+            }
+        };
+        let picture = by_look.entry(steps);
+        let picture = picture.or_insert_with_key(|steps| Picture::of(steps));
+        picture.nodes.push(name);
+        if let Some(severity) = worst.get(name) {
+            picture.found.push(name);
+            let known = picture.worst.unwrap_or(*severity);
+            picture.worst = Some(known.min(*severity));
+        }
+    }
+    (by_look.into_values().collect(), unknown)
 }
 
 /// The worst finding about each node.
@@ -322,20 +328,8 @@ impl Drawing<'_> {
     ) -> Part {
         let is_gpu = end.role == PciRole::Gpu;
         let name = match is_gpu {
-            true => {
-                let mut gpus = self.tree.gpus();
-                let index = gpus.position(|gpu| gpu.address == end.address);
-                index.map_or("GPU".to_owned(), |index| format!("GPU{index}"))
-            }
-            false => {
-                let mine = devices.iter();
-                let mine = mine.filter(|d| d.pci.value() == Some(&end.address));
-                let names: Vec<&str> = mine.map(|device| device.name.as_str()).collect();
-                match names.is_empty() {
-                    true => "NIC".to_owned(),
-                    false => names.join(", "),
-                }
-            }
+            true => self.gpu(end),
+            false => nic(end, devices),
         };
         let is_degraded = links.iter().any(LinkOnPath::is_degraded);
         let limit = (!is_gpu && is_degraded).then(|| pcie_limit(self.tree, &end.address));
@@ -349,6 +343,13 @@ impl Drawing<'_> {
                 Err(why) => format!("unknown: {why}"),
             }),
         }
+    }
+
+    /// A GPU as nvidia-smi numbers it.
+    fn gpu(&self, end: &PciFunction) -> String {
+        let mut gpus = self.tree.gpus();
+        let index = gpus.position(|gpu| gpu.address == end.address);
+        index.map_or("GPU".to_owned(), |index| format!("GPU{index}"))
     }
 
     fn steps(mut self) -> Vec<Step> {
@@ -366,6 +367,17 @@ impl Drawing<'_> {
                 steps.push(Step::Close);
             }
         }
+    }
+}
+
+/// The RDMA devices on a function.
+fn nic(end: &PciFunction, devices: &[RdmaDevice]) -> String {
+    let mine = devices.iter();
+    let mine = mine.filter(|device| device.pci.value() == Some(&end.address));
+    let names: Vec<&str> = mine.map(|device| device.name.as_str()).collect();
+    match names.is_empty() {
+        true => "NIC".to_owned(),
+        false => names.join(", "),
     }
 }
 

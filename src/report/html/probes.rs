@@ -5,7 +5,8 @@ use askama::Template;
 use crate::judge::{CostReport, EndCost, Observation, PairCost, StepCost, observe};
 use crate::ledger::Ledger;
 use crate::model::{
-    Completion, CostStep, Gbps, MemoryKind, Pattern, ProbeKind, Purpose, RailRule, RunSettings,
+    Completion, CostStep, Expect, Gbps, MemoryKind, Pattern, ProbeKind, ProbeSpec, Purpose,
+    RailRule, RunSettings, SweepSettings,
 };
 
 /// Pairs of NICs whose cost is shown; of more those that are worst.
@@ -166,43 +167,10 @@ impl Settings {
 }
 
 fn rows(settings: &RunSettings) -> Vec<(&'static str, String)> {
-    let (probe, sweep, expect) = (&settings.probe, &settings.sweep, &settings.expect);
-    let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let mut rows = vec![
         ("Nodes asked for", settings.nodes.len().to_string()),
         ("Rails", rail_rule(&settings.rails)),
-        ("Pairs", pattern(&sweep.pattern)),
-        ("Both directions at once", yes_no(sweep.both_ways)),
-        ("All rails at once", yes_no(sweep.rails_together)),
-        ("Between leaf groups", yes_no(sweep.fabric)),
-        ("Probe", kind(probe.kind).to_owned()),
-        ("Message size", probe.message_size.to_string()),
-        (
-            "In flight",
-            format!(
-                "{} on each of {}",
-                probe.depth,
-                queue_pairs(probe.queue_pairs)
-            ),
-        ),
-        ("Duration", format!("{} ms", probe.duration_ms)),
-        ("Completions", completion(probe.completion).to_owned()),
-        ("Memory", memory(probe.memory).to_owned()),
-        (
-            "Line rate",
-            match expect.line_rate {
-                Some(rate) => format!("{rate}, as the configuration states"),
-                None => "as each port says".to_owned(),
-            },
-        ),
-        (
-            "Degraded below",
-            format!("{:.2} of expected", expect.degraded_below),
-        ),
-        (
-            "Half bandwidth below",
-            format!("{:.2} of expected", expect.half_below),
-        ),
+        ("Seed of the schedule", settings.seed.to_string()),
         (
             "NICs in use by others",
             match settings.force {
@@ -211,29 +179,68 @@ fn rows(settings: &RunSettings) -> Vec<(&'static str, String)> {
             }
             .to_owned(),
         ),
-        ("Seed of the schedule", settings.seed.to_string()),
+    ];
+    rows.extend(of_sweep(&settings.sweep));
+    rows.extend(of_probe(&settings.probe));
+    rows.extend(of_expect(&settings.expect));
+    rows
+}
+
+/// How the run went through its pairs.
+fn of_sweep(sweep: &SweepSettings) -> Vec<(&'static str, String)> {
+    let yes_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    let mut rows = vec![
+        ("Pairs", pattern(&sweep.pattern)),
+        ("Both directions at once", yes_no(sweep.both_ways)),
+        ("All rails at once", yes_no(sweep.rails_together)),
+        ("Between leaf groups", yes_no(sweep.fabric)),
     ];
     if !sweep.groups.is_empty() {
         rows.push(("Leaf groups", sweep.groups.len().to_string()));
     }
     if !sweep.only_rails.is_empty() {
-        let rails: Vec<String> = sweep
-            .only_rails
-            .iter()
-            .map(|rail| rail.0.to_string())
-            .collect();
-        rows.push(("Only these rails", rails.join(", ")));
+        let rails = sweep.only_rails.iter().map(|rail| rail.0.to_string());
+        rows.push(("Only these rails", rails.collect::<Vec<_>>().join(", ")));
     }
     if sweep.max_load < 1.0 {
-        rows.push((
-            "Nodes loaded at a time",
-            format!("{:.2} of all, at most", sweep.max_load),
-        ));
+        let load = format!("{:.2} of all, at most", sweep.max_load);
+        rows.push(("Nodes loaded at a time", load));
     }
     if let Some(seconds) = sweep.time_budget_s {
         rows.push(("Time budget", format!("{seconds} s")));
     }
     rows
+}
+
+/// What each probe did.
+fn of_probe(probe: &ProbeSpec) -> Vec<(&'static str, String)> {
+    let in_flight = format!(
+        "{} on each of {}",
+        probe.depth,
+        queue_pairs(probe.queue_pairs)
+    );
+    vec![
+        ("Probe", kind(probe.kind).to_owned()),
+        ("Message size", probe.message_size.to_string()),
+        ("In flight", in_flight),
+        ("Duration", format!("{} ms", probe.duration_ms)),
+        ("Completions", completion(probe.completion).to_owned()),
+        ("Memory", memory(probe.memory).to_owned()),
+    ]
+}
+
+/// What NICs were held against.
+fn of_expect(expect: &Expect) -> Vec<(&'static str, String)> {
+    let line = match expect.line_rate {
+        Some(rate) => format!("{rate}, as the configuration states"),
+        None => "as each port says".to_owned(),
+    };
+    let below = |share: f64| format!("{share:.2} of expected");
+    vec![
+        ("Line rate", line),
+        ("Degraded below", below(expect.degraded_below)),
+        ("Half bandwidth below", below(expect.half_below)),
+    ]
 }
 
 fn queue_pairs(count: u32) -> String {

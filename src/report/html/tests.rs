@@ -43,7 +43,7 @@ fn half(i: usize, _: usize, rail: u16) -> Option<f64> {
 fn body(page: &str) -> String {
     let (_, body) = page.split_once("</style>").unwrap();
     let (body, _) = body.rsplit_once("<script>").unwrap();
-    body.to_owned()
+    body.replace(env!("CARGO_PKG_VERSION"), "VERSION")
 }
 
 fn data(page: &str) -> Value {
@@ -259,10 +259,7 @@ fn the_policy_names_the_style_and_the_script_that_are_there() {
         let text = page.rsplit_once(open).unwrap().1;
         let text = text.split_once(close).unwrap().0;
         let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text));
-        assert!(
-            policy.contains(&digest.replace('+', "+")),
-            "{open} {policy}"
-        );
+        assert!(policy.contains(&digest), "{open} {policy}");
     }
     assert!(policy.starts_with("default-src &#39;none&#39;"), "{policy}");
     // Styles and handlers in attributes would need more than that.
