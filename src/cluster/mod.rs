@@ -7,6 +7,7 @@ mod commands;
 mod conductor;
 mod cost;
 mod fleet;
+mod incast;
 #[cfg(test)]
 mod interrupt_tests;
 mod link;
