@@ -4,10 +4,11 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::conductor::{Conductor, Step};
 use super::fleet::Fleet;
+use super::incast;
 use super::planning::{Rails, Usable, busiest, pairs_of};
 use crate::ledger::Ledger;
-use crate::model::{NodeName, Pair, ProbeSpec, Purpose, Rail, RunSettings, SweepSettings};
-use crate::plan::{CostProbe, FEWEST, burst_specs, bursts, cost_probes, neighbours};
+use crate::model::{NodeName, Pair, ProbeSpec, Purpose, Rail, RunSettings};
+use crate::plan::{CostProbe, cost_probes, neighbours};
 
 /// Rounds to play, each with what its probes do, and pairs that belong to none.
 #[derive(Debug, Default)]
@@ -33,12 +34,6 @@ pub(super) fn plan(ledger: &Ledger, settings: &RunSettings) -> CostPlan {
     let numbers: BTreeSet<Rail> = rails.values().flatten().map(|(rail, _)| *rail).collect();
     let (tried, usable) = (tried(ledger, &probes), Usable::of(ledger));
     let mut plan = CostPlan::default();
-    let ready = Ready {
-        rails: &rails,
-        usable: &usable,
-        nodes: &nodes,
-        numbers: &numbers,
-    };
     for round in neighbours(&nodes, &settings.sweep.groups) {
         for meetings in round.chunks(most) {
             for rail in &numbers {
@@ -50,73 +45,9 @@ pub(super) fn plan(ledger: &Ledger, settings: &RunSettings) -> CostPlan {
             }
         }
     }
-    for (_, spec) in burst_specs(cost, &settings.probe) {
-        plan.rounds
-            .extend(bursts_of(&ready, &settings.sweep, ledger, &spec));
-    }
+    let all = incast::rounds(ledger, settings, &rails, &usable);
+    plan.rounds.extend(all);
     plan
-}
-
-/// What there is to measure with.
-struct Ready<'a> {
-    rails: &'a Rails,
-    usable: &'a Usable<'a>,
-    nodes: &'a [NodeName],
-    numbers: &'a BTreeSet<Rail>,
-}
-
-/// The many-to-one bursts of each rail that were not tried yet, one rail after the other.
-fn bursts_of(
-    ready: &Ready<'_>,
-    sweep: &SweepSettings,
-    ledger: &Ledger,
-    spec: &ProbeSpec,
-) -> Vec<(Vec<Pair>, ProbeSpec)> {
-    let tried = tried_in_bursts(ledger, spec);
-    let most = 2 * busiest(ready.nodes.len(), sweep);
-    let mut rounds = Vec::new();
-    for rail in ready.numbers {
-        let nic = |node: &NodeName| {
-            let mine = ready.rails.get(node)?;
-            let (_, nic) = mine.iter().find(|(other, _)| other == rail)?;
-            ready.usable.is_free(nic).then(|| nic.clone())
-        };
-        let able = ready.nodes.iter().filter(|node| nic(node).is_some());
-        let able: Vec<NodeName> = able.cloned().collect();
-        for round in bursts(&able, &sweep.groups, most) {
-            let mut open = Vec::new();
-            for burst in &round {
-                let pair = |from: &NodeName| {
-                    Some(Pair {
-                        from: nic(from)?,
-                        to: nic(&burst.to)?,
-                        rail: *rail,
-                    })
-                };
-                let mut pairs: Vec<Pair> = burst.from.iter().filter_map(pair).collect();
-                pairs.retain(|pair| ready.usable.in_the_way(pair).is_none());
-                // One that was cut off is no burst: it is made again, all of it.
-                let is_done = pairs.iter().all(|pair| tried.contains(pair));
-                if !is_done && pairs.len() >= FEWEST - 1 {
-                    open.extend(pairs);
-                }
-            }
-            if !open.is_empty() {
-                rounds.push((open, spec.clone()));
-            }
-        }
-    }
-    rounds
-}
-
-/// The pairs of bursts that were tried.
-fn tried_in_bursts<'a>(ledger: &'a Ledger, spec: &ProbeSpec) -> HashSet<&'a Pair> {
-    let tried = ledger.probes().filter(|probe| probe.was_tried());
-    let of_burst = tried.filter(|probe| {
-        let planned = &probe.planned;
-        planned.purpose == Purpose::Cost && planned.spec.as_ref() == Some(spec)
-    });
-    of_burst.map(|probe| &probe.planned.pair).collect()
 }
 
 /// Both directions of pairs that meet, each with its probes one after another.

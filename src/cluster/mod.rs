@@ -8,6 +8,7 @@ mod conductor;
 mod cost;
 mod fleet;
 mod gpus;
+mod incast;
 #[cfg(test)]
 mod interrupt_tests;
 mod link;

@@ -83,6 +83,20 @@ pub fn cost_headline(ledger: &Ledger, style: Style, out: &mut dyn Write) -> io::
     }
 }
 
+/// `2 pairs of NICs, 1 burst of many to one, `.
+fn measured(report: &CostReport<'_>) -> String {
+    let pairs = match report.pairs.len() {
+        0 if !report.incasts.is_empty() => String::new(),
+        1 => "1 pair of NICs, ".to_owned(),
+        many => format!("{many} pairs of NICs, "),
+    };
+    match report.incasts.len() {
+        0 => pairs,
+        1 => format!("{pairs}1 burst of many to one, "),
+        many => format!("{pairs}{many} bursts of many to one, "),
+    }
+}
+
 fn headline(
     ledger: &Ledger,
     report: &CostReport<'_>,
@@ -94,19 +108,10 @@ fn headline(
         false if report.measured == 0 => ("1;33", "COST NOT MEASURED"),
         false => ("1;33", "COST NOT MEASURED EVERYWHERE"),
     };
-    let pairs = match report.pairs.len() {
-        0 if !report.incasts.is_empty() => String::new(),
-        1 => "1 pair of NICs, ".to_owned(),
-        many => format!("{many} pairs of NICs, "),
-    };
-    let bursts = match report.incasts.len() {
-        0 => String::new(),
-        1 => "1 burst of many to one, ".to_owned(),
-        many => format!("{many} bursts of many to one, "),
-    };
+    let what = measured(report);
     writeln!(
         out,
-        "{}: {pairs}{bursts}{} probes, {} rounds.",
+        "{}: {what}{} probes, {} rounds.",
         style.paint(code, word),
         report.measured,
         ledger.rounds()

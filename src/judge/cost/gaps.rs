@@ -33,58 +33,80 @@ pub(super) struct Gaps {
 
 /// Everything that was not measured.
 pub(super) fn of(ledger: &Ledger) -> Gaps {
-    let (mut missing, mut unavailable) = (Counted::new(), Counted::new());
-    let mut add = |of, why: String, is_finding| {
-        *missing.entry((of, why, is_finding)).or_default() += 1;
-    };
-    for (name, node) in ledger.nodes() {
-        match &node.state {
-            NodeState::Connected { .. } => {}
-            NodeState::Lost { why } => {
-                add("node", format!("{name} was lost: {why}"), true);
-            }
-            _ => add(
-                "node",
-                format!("{name} was not reached before the run ended"),
-                false,
-            ),
-        }
-    }
-    for (probe, why) in failures(ledger) {
-        let step = step_of(ledger, probe);
-        let named = step.map_or(String::new(), |step| format!("{step}: "));
-        let why = format!("{named}{why}");
-        match step.is_some_and(|step| is_unavailable(ledger, step, probe)) {
-            true => *unavailable.entry(("probe", why, false)).or_default() += 1,
-            false => add("probe", why, false),
-        }
-    }
+    let mut count = Count::default();
+    count.nodes(ledger);
+    count.probes(ledger);
     for why in unmet(ledger) {
-        add("NIC direction", why, false);
+        count.add("NIC direction", why);
     }
-    for step in without_burst(ledger) {
-        let asked = is_asked_for(ledger, step);
-        let (is_gap, why) = match ledger.end() == Some(RunEnd::Complete) {
-            true => (
-                asked,
-                "many to one takes three nodes of a rail whose NICs can be probed at one time",
-            ),
-            false => (true, "many to one: the run ended before that"),
-        };
-        let why = why.to_owned();
-        match is_gap {
-            true => add("burst", why, false),
-            false => *unavailable.entry(("burst", why, false)).or_default() += 1,
-        }
-    }
+    count.bursts(ledger);
     Gaps {
-        missing: listed(missing),
-        unavailable: listed(unavailable),
+        missing: listed(count.missing),
+        unavailable: listed(count.unavailable),
     }
 }
 
 /// How often there was what was not measured, by what it is, why, and whether a finding tells it.
 type Counted = BTreeMap<(&'static str, String, bool), usize>;
+
+#[derive(Default)]
+struct Count {
+    missing: Counted,
+    unavailable: Counted,
+}
+
+impl Count {
+    fn add(&mut self, of: &'static str, why: String) {
+        *self.missing.entry((of, why, false)).or_default() += 1;
+    }
+
+    /// What hosts may do without, where `is_asked_for` says whether it was asked for all the same.
+    fn add_or_not(&mut self, of: &'static str, why: String, is_asked_for: bool) {
+        match is_asked_for {
+            true => self.add(of, why),
+            false => *self.unavailable.entry((of, why, false)).or_default() += 1,
+        }
+    }
+
+    fn nodes(&mut self, ledger: &Ledger) {
+        for (name, node) in ledger.nodes() {
+            match &node.state {
+                NodeState::Connected { .. } => {}
+                NodeState::Lost { why } => {
+                    let why = format!("{name} was lost: {why}");
+                    *self.missing.entry(("node", why, true)).or_default() += 1;
+                }
+                _ => self.add(
+                    "node",
+                    format!("{name} was not reached before the run ended"),
+                ),
+            }
+        }
+    }
+
+    fn probes(&mut self, ledger: &Ledger) {
+        for (probe, why) in failures(ledger) {
+            let step = step_of(ledger, probe);
+            let named = step.map_or(String::new(), |step| format!("{step}: "));
+            let is_gap = !step.is_some_and(|step| is_unavailable(ledger, step, probe));
+            self.add_or_not("probe", format!("{named}{why}"), is_gap);
+        }
+    }
+
+    fn bursts(&mut self, ledger: &Ledger) {
+        let is_over = ledger.end() == Some(RunEnd::Complete);
+        for step in without_burst(ledger) {
+            let why = match is_over {
+                true => {
+                    "many to one takes three nodes of a rail whose NICs can be probed at one time"
+                }
+                false => "many to one: the run ended before that",
+            };
+            let is_gap = !is_over || is_asked_for(ledger, step);
+            self.add_or_not("burst", why.to_owned(), is_gap);
+        }
+    }
+}
 
 fn listed(counted: Counted) -> Vec<CostGap> {
     let gap = |((of, why, is_finding), count)| CostGap {

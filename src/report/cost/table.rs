@@ -194,7 +194,7 @@ pub(super) fn each(pairs: &[&PairCost<'_>], out: &mut dyn Write) -> io::Result<(
     writeln!(out, "\n{which}")?;
     writeln!(
         out,
-        "  {:32}  {:>4}  {:^15}  {:^15}",
+        "  {:32}  {:>4}  {:^15}  {:>12}",
         "", "", "Gb/s per core", "cores/NIC"
     )?;
     writeln!(

@@ -356,32 +356,7 @@ fn bar(share: f64, unicode: bool) -> String {
 
 /// What one core of a node sends, and what filling a NIC takes, by TCP and by RDMA.
 fn compared(theme: &Theme, run: &Run, row: &Row, count: usize, spans: &mut Vec<Span<'static>>) {
-    let is_software = |cell: &Cell| {
-        cell.nic
-            .as_ref()
-            .is_some_and(|nic| cpu::is_software(run, nic))
-    };
-    let [tcp, write] = of_node(row.cells.iter().map(|cell| &cell.compared));
-    // What software RDMA takes is not what a NIC would.
-    let write = write.filter(|_| !row.cells.iter().any(is_software));
-    let per_core = |end: Option<Weighed>| {
-        let sign = |end: &Weighed| if end.is_hidden { ">" } else { "" };
-        let text = |end: Weighed| Some(format!("{}{}", sign(&end), short(end.per_core()?)));
-        end.and_then(text).unwrap_or_default()
-    };
-    let fills = |end: Option<Weighed>| {
-        let sign = |end: &Weighed| if end.is_hidden { "<" } else { "" };
-        let text = |end: Weighed| Some(format!("{}{:.2}", sign(&end), end.fills?.min(9999.0)));
-        end.and_then(text).unwrap_or_default()
-    };
-    let words = [
-        row.mark.words().to_owned(),
-        per_core(tcp),
-        per_core(write),
-        fills(tcp),
-        fills(write),
-        row.gpudirect.to_owned(),
-    ];
+    let words = compared_words(run, row);
     for (n, (word, (_, width))) in words.iter().zip(COMPARED).enumerate().take(count) {
         let text = match n {
             1..=4 => format!(" {word:>width$}"),
@@ -394,6 +369,34 @@ fn compared(theme: &Theme, run: &Run, row: &Row, count: usize, spans: &mut Vec<S
         };
         spans.push(Span::styled(text, theme.style(role)));
     }
+}
+
+fn compared_words(run: &Run, row: &Row) -> [String; 6] {
+    let is_software = |cell: &Cell| {
+        let nic = cell.nic.as_ref();
+        nic.is_some_and(|nic| cpu::is_software(run, nic))
+    };
+    let [tcp, write] = of_node(row.cells.iter().map(|cell| &cell.compared));
+    // What software RDMA takes is not what a NIC would.
+    let write = write.filter(|_| !row.cells.iter().any(is_software));
+    [
+        row.mark.words().to_owned(),
+        tcp.and_then(per_core).unwrap_or_default(),
+        write.and_then(per_core).unwrap_or_default(),
+        tcp.and_then(fills).unwrap_or_default(),
+        write.and_then(fills).unwrap_or_default(),
+        row.gpudirect.to_owned(),
+    ]
+}
+
+fn per_core(end: Weighed) -> Option<String> {
+    let sign = if end.is_hidden { ">" } else { "" };
+    Some(format!("{sign}{}", short(end.per_core()?)))
+}
+
+fn fills(end: Weighed) -> Option<String> {
+    let sign = if end.is_hidden { "<" } else { "" };
+    Some(format!("{sign}{:.2}", end.fills?.min(9999.0)))
 }
 
 fn info(theme: &Theme, row: &Row, count: usize, spans: &mut Vec<Span<'static>>) {
