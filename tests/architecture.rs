@@ -15,12 +15,17 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     // The vocabulary.
     ("model", &[]),
     // Pure.
-    ("config", &["model"]),
+    // The words of a profile are those of the PCIe tree.
+    ("config", &["model", "topology"]),
     ("plan", &["model"]),
     ("ledger", &["model"]),
     ("topology", &["model"]),
     ("nccl", &["model"]),
     ("judge", &["model", "plan", "ledger", "topology", "nccl"]),
+    (
+        "accept",
+        &["model", "config", "ledger", "topology", "judge"],
+    ),
     ("cli", &["model"]),
     // Hands.
     ("verbs", &["model"]),
@@ -40,7 +45,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("record", &["model"]),
     // Faces.
-    ("report", &["model", "ledger", "topology", "nccl", "judge"]),
+    (
+        "report",
+        &["model", "config", "ledger", "topology", "nccl", "judge"],
+    ),
     ("tui", &["model", "ledger", "topology", "judge"]),
 ];
 

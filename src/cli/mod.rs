@@ -12,6 +12,7 @@ Exit codes:
     };
 }
 
+mod accept;
 mod cost;
 mod dashboard;
 mod demo;
@@ -31,6 +32,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub use accept::AcceptArgs;
 pub use cost::CostArgs;
 pub use dashboard::{DashboardArgs, FaceArgs, ThemeArg};
 pub use demo::DemoArgs;
@@ -50,6 +52,7 @@ Examples:
   linerate report --config cluster.toml
   linerate report --config cluster.toml 'node[001-016]'
   linerate report --config cluster.toml --format text --format json=run.json
+  linerate accept profile.toml --config cluster.toml
   linerate cost --config cluster.toml 'node[01-02]'
   linerate replay run.jsonl
   linerate config check cluster.toml
@@ -80,6 +83,8 @@ pub enum Command {
     Sweep(DashboardArgs),
     /// Measure NICs against each other on every rail and report what is not at line rate
     Report(ReportArgs),
+    /// Hold an acceptance profile against a run, live or recorded, and say whether it holds
+    Accept(AcceptArgs),
     /// Measure what moving data takes of CPU time by TCP and by RDMA, and what RDMA saves
     Cost(CostArgs),
     /// Report a recorded run once more, without a node
