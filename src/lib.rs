@@ -8,9 +8,10 @@
 //! ```
 //!
 //! The rooms import downwards only: `model`, the vocabulary; the pure rooms `config`, `plan`,
-//! `ledger`, `topology`, `nccl`, `judge`, `compare`; the hands `verbs`, `gpu`, `survey`, `probe`, `wire`, `agent`, `remote`,
+//! `ledger`, `topology`, `nccl`, `judge`, `compare`, `accept`; the hands `verbs`, `gpu`, `survey`, `probe`, `wire`, `agent`, `remote`,
 //! `cluster`, `simulated`, `record`; the faces `report` and `tui`; and `app`, which knows everybody.
 
+pub mod accept;
 pub mod agent;
 pub mod app;
 pub mod cli;

@@ -15,13 +15,18 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     // The vocabulary.
     ("model", &[]),
     // Pure.
-    ("config", &["model"]),
+    // The words of a profile are those of the PCIe tree.
+    ("config", &["model", "topology"]),
     ("plan", &["model"]),
     ("ledger", &["model"]),
     ("topology", &["model"]),
     ("nccl", &["model"]),
     ("judge", &["model", "plan", "ledger", "topology", "nccl"]),
     ("compare", &["model", "ledger", "topology", "judge"]),
+    (
+        "accept",
+        &["model", "config", "ledger", "topology", "judge"],
+    ),
     ("cli", &["model"]),
     // Hands.
     ("verbs", &["model"]),

@@ -1,5 +1,6 @@
 //! The only place that knows everybody: one short file for each mode, and what they share.
 
+mod accept;
 mod agent;
 mod carriers;
 mod compare;
@@ -39,6 +40,7 @@ pub fn run(cli: Cli) -> ExitCode {
     let done = match cli.command {
         Command::Sweep(arguments) => live::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+        Command::Accept(arguments) => accept::run(&arguments),
         Command::Cost(arguments) => cost::run(&arguments),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),

@@ -12,7 +12,9 @@ use crate::judge::{CostReport, Judgement, judge};
 use crate::ledger::Ledger;
 use crate::model::{Acceptance, Pattern, Record, Span};
 use crate::record::{Reader, span};
-use crate::report::{Run, Style, cost_json, cost_text, html, json, jsonl, text};
+use crate::report::{
+    Run, Style, accept_json, accept_text, cost_json, cost_text, html, json, jsonl, text,
+};
 
 /// A run that is over, as its reports need it.
 pub(super) struct Ran<'a> {
@@ -184,6 +186,13 @@ fn write_one(
     let Run {
         ledger, judgement, ..
     } = run;
+    if let Some(acceptance) = run.acceptance {
+        match format {
+            Format::Text => return accept_text(ledger, judgement, acceptance, style, out),
+            Format::Json => return accept_json(ledger, acceptance, out),
+            Format::Jsonl | Format::Html => {}
+        }
+    }
     match format {
         Format::Text if is_only_cost(ledger) => cost_text(ledger, judgement, style, out),
         Format::Text => text(ledger, judgement, style, out),

@@ -12,6 +12,7 @@ Exit codes:
     };
 }
 
+mod accept;
 mod compare;
 mod cost;
 mod dashboard;
@@ -34,6 +35,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub use accept::AcceptArgs;
 pub use compare::CompareArgs;
 pub use cost::CostArgs;
 pub use dashboard::{DashboardArgs, FaceArgs, ThemeArg};
@@ -56,6 +58,7 @@ Examples:
   linerate report --config cluster.toml
   linerate report --config cluster.toml 'node[001-016]'
   linerate report --config cluster.toml --format text --format json=run.json
+  linerate accept profile.toml --config cluster.toml
   linerate cost --config cluster.toml 'node[01-02]'
   linerate replay run.jsonl
   linerate compare latest~1
@@ -88,6 +91,8 @@ pub enum Command {
     Sweep(DashboardArgs),
     /// Measure NICs against each other on every rail and report what is not at line rate
     Report(ReportArgs),
+    /// Hold an acceptance profile against a run, live or recorded, and say whether it holds
+    Accept(AcceptArgs),
     /// Measure what moving data takes of CPU time by TCP and by RDMA, and what RDMA saves
     Cost(CostArgs),
     /// Report a recorded run once more, without a node

@@ -25,6 +25,7 @@ fn the_command_line_is_consistent() {
 fn help_says_what_there_is() {
     insta::assert_snapshot!("help", help(&[]));
     insta::assert_snapshot!("help_report", help(&["report"]));
+    insta::assert_snapshot!("help_accept", help(&["accept"]));
     insta::assert_snapshot!("help_sweep", help(&["sweep"]));
     insta::assert_snapshot!("help_cost", help(&["cost"]));
     insta::assert_snapshot!("help_replay", help(&["replay"]));
@@ -210,6 +211,29 @@ fn the_cost_is_asked_for_by_steps() {
 }
 
 #[test]
+fn a_profile_is_held_against_whatever_run_is_meant() {
+    let parse = |line: &str| {
+        let words = ["linerate", "accept"]
+            .into_iter()
+            .chain(line.split_whitespace());
+        match Cli::try_parse_from(words).map(|cli| cli.command) {
+            Ok(Command::Accept(arguments)) => arguments,
+            other => panic!("{line}: {other:?}"),
+        }
+    };
+    assert!(parse("p.toml --list").list);
+    assert_eq!(
+        parse("p.toml --from r.jsonl --since s.jsonl").from,
+        Some("r.jsonl".into())
+    );
+    let live = parse("p.toml --config c.toml n1 n2 --quick --rails 0 --record r --force");
+    let run = live.run();
+    assert_eq!((run.nodes.len(), run.config), (2, Some("c.toml".into())));
+    assert!(run.sweep.quick && run.force && run.pick.rails.is_some() && run.record.is_some());
+    assert!(parse("new.toml --init --from r --despite-faults").despite_faults);
+}
+
+#[test]
 fn bad_usage_ends_with_2() {
     for line in [
         "",
@@ -219,6 +243,14 @@ fn bad_usage_ends_with_2() {
         "report --resume r --record s n1",
         "report --resume r --seed 1 n1",
         "report --resume r",
+        "accept",
+        "accept p",
+        "accept p --from r --config c",
+        "accept p --from r --rails 0",
+        "accept p --from r --quick",
+        "accept p --list --nagios",
+        "accept p --list --init",
+        "accept p --from r --despite-faults",
         "replay",
         "config",
         "config check",

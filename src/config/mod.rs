@@ -1,5 +1,5 @@
-//! Cluster and scenario files: as typed (unknown keys refused), then checked. Text comes in, a [`Cluster`]
-//! (or a [`Scenario`] to simulate one), or every problem with its line and column goes out; files are read by others.
+//! Cluster, scenario and profile files: as typed (unknown keys refused), then checked. Text comes in, a [`Cluster`]
+//! (a [`Scenario`] to simulate one, a [`Profile`] to accept one), or every problem with its line and column goes out; files are read by others.
 //!
 //! ```text
 //! text → read → typed ─┐
@@ -12,10 +12,13 @@ mod groups;
 pub mod hostlist;
 mod pattern;
 mod problem;
+mod profile;
 mod read;
 mod scenario;
 mod typed;
 
+#[cfg(test)]
+mod profile_tests;
 #[cfg(test)]
 mod scenario_tests;
 #[cfg(test)]
@@ -25,6 +28,11 @@ pub use cluster::{CarrierConfig, Cluster, NodeConfig, Operator, SelectError, Ssh
 pub use groups::GroupsFile;
 pub use pattern::{PatternError, check_pattern};
 pub use problem::{ConfigErrors, Problem};
+pub use profile::{
+    Amount, BandwidthDemand, Bounds, CannotTellIs, Check, CountOf, CpuDemand, CpuEnds, Demand,
+    Exception, FindingsDemand, GpuDirectWay, LatencyDemand, Memory, NumaDemand, PcieDemand,
+    Percentile, Profile, Select, TextDemand, TextOf, Ways,
+};
 pub use scenario::{Ecmp, Fault, Generation, Outliers, Place, Scenario, Uplink};
 
 /// The built-in defaults, commented: the only place where a default value of the file stands.
@@ -55,6 +63,16 @@ pub fn read_scenario(text: &str, path: &str) -> Result<Scenario, ConfigErrors> {
         .map_err(|problem| ConfigErrors::new("built-in scenario", DEMO, vec![problem]))?;
     let read = read::typed(text).map_err(|problem| failed(vec![problem]))?;
     check::check_scenario(text, read, defaults.typed).map_err(failed)
+}
+
+/// Reads and checks an acceptance profile's text; `path` is what messages and reports call the file.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_profile(text: &str, path: &str) -> Result<Profile, ConfigErrors> {
+    let failed = |problems| ConfigErrors::new(path, text, problems);
+    let read = read::typed(text).map_err(|problem| failed(vec![problem]))?;
+    check::check_profile(text, path, read).map_err(failed)
 }
 
 /// A cluster of these nodes, given as host lists on the command line, with every default.

@@ -145,9 +145,11 @@ fn every_file_in_configs_passes() {
             } else if path.file_name().unwrap() != "default.toml" {
                 let text = std::fs::read_to_string(&path).unwrap();
                 let name = path.display().to_string();
-                let done = match path.parent().unwrap().ends_with("scenarios") {
-                    true => read_scenario(&text, &name).map(drop),
-                    false => read(&text, &name, &operator()).map(drop),
+                let kind = path.parent().unwrap().file_name().unwrap();
+                let done = match kind.to_str() {
+                    Some("scenarios") => read_scenario(&text, &name).map(drop),
+                    Some("profiles") => read_profile(&text, &name).map(drop),
+                    _ => read(&text, &name, &operator()).map(drop),
                 };
                 done.unwrap_or_else(|errors| panic!("{errors}"));
                 files += 1;

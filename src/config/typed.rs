@@ -1,6 +1,7 @@
 //! Cluster and scenario files as typed: every key that may stand in it, each with its place in the text.
 //! Nothing here says what a value may be; `check` does.
 
+mod profile;
 mod scenario;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
+pub(super) use profile::*;
 pub(super) use scenario::*;
 
 /// A value with its place, where the key was typed.

@@ -178,6 +178,12 @@ const ERRORS: &[&str] = &[
     "symbol_error",
 ];
 
+/// Whether a counter of this name counts what should not happen, on the link or in the transport; those of
+/// congestion count what may.
+pub fn counts_errors(name: &str) -> bool {
+    is_error(name)
+}
+
 fn is_error(name: &str) -> bool {
     ERRORS.binary_search(&name).is_ok()
 }

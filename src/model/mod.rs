@@ -38,7 +38,9 @@ mod units;
 pub use acceptance::{Acceptance, AcceptanceVerdict, CheckOutcome, CheckResult, Weight};
 pub use command::Command;
 pub use cost::{CostSettings, CostStep, CostSteps, NO_HUGE_PAGES, NoSuchStep};
-pub use counters::{Counter, CounterStep, Counters, Grown, UnreadCounters, saturates_at};
+pub use counters::{
+    Counter, CounterStep, Counters, Grown, UnreadCounters, counts_errors, saturates_at,
+};
 pub use cpu::{CpuUse, Cycles, HostCpu, IdleCpu, PingPong, Registration};
 pub use event::{Event, PlannedPair, PortAddress, RailNic, Record, Route, RunEnd, SCHEMA, Span};
 pub use fabric::{FabricStanding, LeafEnd, LeafStanding, Stray};

@@ -1,5 +1,7 @@
 //! Reports: one small file for each format, all from the same ledger and judgement.
 
+mod accept;
+mod checks;
 pub mod compare;
 mod cost;
 mod explain;
@@ -20,6 +22,8 @@ use crate::judge::Judgement;
 use crate::ledger::Ledger;
 use crate::model::{Acceptance, Span};
 
+pub use accept::{ACCEPTANCE_SCHEMA, accept_json, accept_text, nagios_code, nagios_line};
+pub use checks::checks;
 pub use cost::{cost_headline, cost_json, cost_text};
 pub use explain::{explain, rules};
 pub use gpu_check::{gpu_check_json, gpu_check_text};

@@ -2,6 +2,7 @@
 
 use linerate_lab::Fault;
 
+use crate::accept::rejects;
 use crate::bench::{Bench, FOUR};
 use crate::running::Report;
 
@@ -19,6 +20,7 @@ fn with(bench: &mut Bench, fault: &str) -> Report {
 pub fn a_slow_receiver_is_named(bench: &mut Bench) {
     let report = with(bench, "half:node03:0:rx");
     report.complains(&["half-bandwidth node03 rxe0 rx"]);
+    rejects(&report, &["rxe0 of node03 rx"]);
 }
 
 pub fn a_nic_that_is_slow_both_ways_is_named_twice(bench: &mut Bench) {
@@ -27,12 +29,20 @@ pub fn a_nic_that_is_slow_both_ways_is_named_twice(bench: &mut Bench) {
         "half-bandwidth node04 rxe1 rx",
         "half-bandwidth node04 rxe1 tx",
     ]);
+    rejects(&report, &["rxe1 of node04 tx", "rxe1 of node04 rx"]);
 }
 
 /// Each rail alone has its full rate, so none of them is the fault.
 pub fn rails_that_are_slow_only_together(bench: &mut Bench) {
     let report = with(bench, "shared:node02:8mbit");
     report.complains(&["node-limit node02"]);
+    let rails = [
+        "rxe0 of node02 tx",
+        "rxe0 of node02 rx",
+        "rxe1 of node02 tx",
+        "rxe1 of node02 rx",
+    ];
+    rejects(&report, &rails);
     report.shows("NICs rxe0, rxe1 of node02 are low together");
     report.shows("What they share on the node is the limit, not a NIC.");
 }

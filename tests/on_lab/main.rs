@@ -6,6 +6,7 @@
 //! `LINERATE_LAB_SHOW=1` prints every run's report. `LINERATE_LAB_RUNS=5` runs each case so often and ends
 //! with a table; the files of runs that failed are kept in the directory that `LINERATE_LAB_KEEP` names.
 
+mod accept;
 mod bandwidth;
 mod bench;
 #[path = "../support/closed_port.rs"]

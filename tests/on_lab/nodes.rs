@@ -1,5 +1,6 @@
 //! Nodes that cannot be measured, each for a reason that the operator reads; the others are measured.
 
+use crate::accept::{cannot_judge, rejects_by};
 use crate::bench::{Bench, set};
 use crate::running::Report;
 
@@ -46,6 +47,7 @@ pub fn a_node_without_rdma_devices(bench: &mut Bench) {
          chmod 666 /dev/infiniband/uverbs*",
     );
     let report = not_judged(bench, &["no-nic node03"]);
+    cannot_judge(&report, &["node03"]);
     report.shows("No NIC of node03 plays rail 0");
 }
 
@@ -55,6 +57,7 @@ pub fn a_port_that_is_down(bench: &mut Bench) {
     let report = bench.report(&config, &[]);
     report.ends_with(1);
     report.finds(&["port-down node03 rxe0"]);
+    rejects_by(&report, "faults", "rxe0 of node03");
     report.shows("The port of rxe0 of node03 (rail 0) is DOWN (Disabled): it carries no traffic");
     report.shows(
         "2 NIC directions not run: the port of rxe0 of node03 is DOWN (Disabled), not ACTIVE",

@@ -5,6 +5,7 @@ mod cost;
 mod fault;
 mod nodes;
 mod probe;
+mod profile;
 mod rails;
 mod record;
 mod scenario;
@@ -24,6 +25,9 @@ use super::problem::{Problem, nearest};
 use super::read::Read;
 use super::typed::{Typed, TypedCluster, TypedList};
 
+pub(super) use profile::check as check_profile;
+#[cfg(test)]
+pub(super) use profile::{examples as profile_examples, names as profile_kinds};
 pub(super) use scenario::check as check_scenario;
 
 /// A value that counts: with its place where it was typed, without where it is the default.

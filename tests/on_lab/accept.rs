@@ -1,0 +1,81 @@
+//! The lab's acceptance profile, held against runs that other cases made anyway: no node is asked again.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::running::{LINERATE, Report};
+
+/// The profile that comes with linerate.
+fn profile() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/profiles/lab.toml")
+}
+
+/// What becomes of the profile, and the exit code.
+fn held(report: &Report) -> (Value, Option<i32>) {
+    let output = Command::new(LINERATE)
+        .arg("accept")
+        .arg(profile())
+        .arg("--from")
+        .arg(&report.record)
+        .args(["--format", "json"])
+        .output()
+        .expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    (document, output.status.code())
+}
+
+/// The results that came out so, each as its check and subject.
+fn came_out(document: &Value, is: &str) -> Vec<String> {
+    let results = document["results"].as_array().into_iter().flatten();
+    let mine = results.filter(|result| result["outcome"]["is"] == is);
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    mine.map(|result| format!("{} {}", word(&result["check"]), word(&result["subject"])))
+        .collect()
+}
+
+/// Asserts that a run is accepted.
+pub fn accepts(report: &Report) {
+    let (document, code) = held(report);
+    assert_eq!(code, Some(0), "{document:#}");
+    assert_eq!(document["verdict"], "accepted");
+    assert_eq!(came_out(&document, "failed"), Vec::<String>::new());
+}
+
+/// Asserts that a run is rejected, and that the check of the bandwidth names exactly these.
+pub fn rejects(report: &Report, ends: &[&str]) {
+    let (document, code) = held(report);
+    assert_eq!(code, Some(1), "{document:#}");
+    assert_eq!(document["verdict"], "rejected");
+    let failed = came_out(&document, "failed");
+    let named: Vec<&str> = failed
+        .iter()
+        .filter_map(|line| line.strip_prefix("bandwidth "))
+        .collect();
+    assert_eq!(named, ends, "{failed:#?}");
+}
+
+/// Asserts that a run is rejected by a check, for this subject among others.
+pub fn rejects_by(report: &Report, check: &str, subject: &str) {
+    let (document, code) = held(report);
+    assert_eq!(code, Some(1), "{document:#}");
+    let failed = came_out(&document, "failed");
+    assert!(
+        failed.contains(&format!("{check} {subject}")),
+        "{failed:#?}"
+    );
+}
+
+/// Asserts that a run of which something is missing is not accepted, and that these were not judged.
+pub fn cannot_judge(report: &Report, nodes: &[&str]) {
+    let (document, code) = held(report);
+    assert_ne!(code, Some(0), "{document:#}");
+    let unjudged = came_out(&document, "not_judged");
+    for node in nodes {
+        let coverage = format!("coverage {node}");
+        assert!(unjudged.contains(&coverage), "{coverage}: {unjudged:#?}");
+    }
+}
