@@ -1,9 +1,9 @@
 //! What was measured of all that there is to measure, and why the rest was not.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::{Ledger, NodeState, PairState};
-use crate::model::{NodeName, Outcome, Pair, Pattern, Rail};
+use super::{Ledger, NodeState, PairState, Skipped};
+use crate::model::{Direction, NodeName, Outcome, Pair, Pattern, Rail};
 
 /// What coverage counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,6 +40,15 @@ pub struct Gap {
     pub tried: bool,
     /// Whether nothing but the end of the run stands in the way: while it goes on, they may come.
     pub to_come: bool,
+    /// Why.
+    pub why: String,
+}
+
+/// Why a direction of a NIC has no rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndGap {
+    /// Whether it was tried.
+    pub tried: bool,
     /// Why.
     pub why: String,
 }
@@ -128,10 +137,6 @@ impl Ledger {
         }
     }
 
-    fn rails(&self) -> BTreeSet<Rail> {
-        self.rail_nics().map(|(rail, ..)| rail).collect()
-    }
-
     fn coverage_of_pairs(&self, nodes: &[NodeName], pattern: &Pattern) -> Coverage {
         let seen = self.seen();
         let mut count = Count::default();
@@ -146,6 +151,21 @@ impl Ledger {
     }
 
     fn coverage_of_ends(&self, nodes: &[NodeName]) -> Coverage {
+        let seen = self.seen_ends();
+        let mut count = Count::default();
+        for rail in self.rails() {
+            for node in nodes {
+                for sends in [true, false] {
+                    let why = || self.why_unplanned(rail, &[node], "NIC");
+                    count.add(seen.get(&(rail, node, sends)), why);
+                }
+            }
+        }
+        count.done(Covered::Ends)
+    }
+
+    /// What became of every direction of a NIC that was planned or skipped; the sending one is `true`.
+    fn seen_ends(&self) -> HashMap<(Rail, &NodeName, bool), Seen<'_>> {
         let mut seen: HashMap<(Rail, &NodeName, bool), Seen<'_>> = HashMap::new();
         for skipped in &self.skipped {
             for (node, sends) in [(&skipped.from, true), (&skipped.to, false)] {
@@ -181,16 +201,86 @@ impl Ledger {
                 }
             }
         }
-        let mut count = Count::default();
+        seen
+    }
+
+    /// Every direction of a NIC that the run was to measure and has no rate of, by rail, node and
+    /// direction. A pattern that leaves nodes out was not to measure theirs.
+    pub fn end_gaps(&self) -> BTreeMap<(Rail, &NodeName, Direction), EndGap> {
+        let seen = self.seen_ends();
+        let mut gaps = BTreeMap::new();
         for rail in self.rails() {
-            for node in nodes {
-                for sends in [true, false] {
-                    let why = || self.why_unplanned(rail, &[node], "NIC");
-                    count.add(seen.get(&(rail, node, sends)), why);
+            for node in self.asked_nodes() {
+                for (direction, sends) in [(Direction::Tx, true), (Direction::Rx, false)] {
+                    let (tried, why) = match seen.get(&(rail, node, sends)) {
+                        Some(Seen::Measured) => continue,
+                        Some(Seen::Failed(why)) => (true, why.clone()),
+                        Some(Seen::NotRun(why) | Seen::Planned(why)) => (false, (*why).to_owned()),
+                        None => (false, self.why_unplanned(rail, &[node], "NIC").why),
+                    };
+                    gaps.insert((rail, node, direction), EndGap { tried, why });
                 }
             }
         }
-        count.done(Covered::Ends)
+        gaps
+    }
+
+    /// The rails of the run, as far as it is known which it has.
+    pub fn rails(&self) -> BTreeSet<Rail> {
+        self.rail_nics().map(|(rail, ..)| rail).collect()
+    }
+
+    /// The nodes that the run's pattern has something to measure of, by name.
+    pub fn asked_nodes(&self) -> BTreeSet<&NodeName> {
+        let Some(settings) = &self.settings else {
+            return BTreeSet::new();
+        };
+        let nodes = settings.nodes.iter();
+        match &settings.sweep.pattern {
+            Pattern::Nothing => BTreeSet::new(),
+            Pattern::Pairs { pairs } => {
+                let asked: HashSet<_> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
+                nodes.filter(|node| asked.contains(node)).collect()
+            }
+            _ => nodes.collect(),
+        }
+    }
+
+    /// Pairs that the run's pattern has and that were never planned, with the reason; none where the
+    /// pattern leaves it to the run which pairs to measure.
+    pub fn unplanned_pairs(&self) -> Vec<Skipped> {
+        let Some(settings) = &self.settings else {
+            return Vec::new();
+        };
+        if matches!(settings.sweep.pattern, Pattern::Adaptive | Pattern::Quick) {
+            return self.skipped.clone();
+        }
+        let planned = self.pairs().into_iter().map(|summary| summary.pair);
+        let planned: HashSet<_> = planned
+            .map(|pair| (pair.rail, &pair.from.node, &pair.to.node))
+            .collect();
+        let skipped: HashMap<_, _> = self
+            .skipped
+            .iter()
+            .map(|s| ((s.rail, &s.from, &s.to), &s.why))
+            .collect();
+        let pairs = pattern_pairs(&settings.nodes, &settings.sweep.pattern);
+        let mut unplanned = Vec::new();
+        for rail in self.rails() {
+            for (from, to) in pairs
+                .iter()
+                .filter(|(a, b)| !planned.contains(&(rail, *a, *b)))
+            {
+                let why = skipped.get(&(rail, *from, *to)).map(|why| (*why).clone());
+                unplanned.push(Skipped {
+                    from: (*from).clone(),
+                    to: (*to).clone(),
+                    rail,
+                    why: why.unwrap_or_else(|| self.why_unplanned(rail, &[from, to], "pair").why),
+                });
+            }
+        }
+        unplanned
     }
 
     fn seen(&self) -> HashMap<(Rail, &NodeName, &NodeName), Seen<'_>> {

@@ -10,7 +10,7 @@ pub mod testing;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub use coverage::{Coverage, Covered, Gap};
+pub use coverage::{Coverage, Covered, EndGap, Gap};
 pub use pairs::{PairState, PairSummary, Probe};
 pub use probes::{Brief, Came};
 pub use rates::{NodeWatch, PortRates, Tally};

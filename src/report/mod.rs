@@ -1,13 +1,23 @@
 //! Reports: one small file for each format, all from the same ledger and judgement.
 
+mod cases;
 mod cost;
+mod csv;
+mod ends;
 mod explain;
 mod findings;
+#[cfg(test)]
+mod formats_tests;
 pub mod inspect;
 mod json;
 mod jsonl;
+mod junit;
+mod markdown;
 pub mod nccl;
+mod openmetrics;
+mod quiet;
 mod rates;
+mod tap;
 mod text;
 pub mod watch;
 
@@ -16,9 +26,14 @@ use crate::ledger::Ledger;
 use crate::model::{Acceptance, Span};
 
 pub use cost::{cost_json, cost_text};
+pub use csv::{csv_nodes, csv_pairs};
 pub use explain::{explain, rules};
 pub use json::{REPORT_SCHEMA, json};
 pub use jsonl::jsonl;
+pub use junit::junit;
+pub use markdown::markdown;
+pub use openmetrics::openmetrics;
+pub use tap::tap;
 pub use text::{Style, headline, text};
 
 /// What a report is written from.

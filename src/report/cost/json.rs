@@ -12,6 +12,7 @@ use crate::judge::{
 use crate::ledger::Ledger;
 use crate::model::{Fact, Gbps, Outcome};
 use crate::report::json::{REPORT_SCHEMA, finding};
+use crate::report::quiet;
 
 /// Writes the report of a run that measured nothing but the cost as one JSON document.
 ///
@@ -32,8 +33,7 @@ pub fn cost_json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) ->
         "findings": told.map(finding).collect::<Vec<_>>(),
         "cost": report.as_ref().map(value),
     });
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    quiet::pretty(out, &document)
 }
 
 /// What a run measured of the cost.
