@@ -55,6 +55,7 @@ bench:
 	$(CARGO) bench --bench cost
 	$(CARGO) bench --bench sweep -- $(ARGS)
 	$(CARGO) bench --bench dashboard -- $(NODES)
+	$(CARGO) bench --bench report
 	$(CARGO) bench --bench nccl
 
 soak: setup

@@ -1,5 +1,6 @@
 //! Where a report goes: standard output, or a file that appears whole or not at all.
 
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,11 @@ pub(super) enum Output {
         path: PathBuf,
         temporary: BufWriter<NamedTempFile>,
     },
+    /// A pipe or a device: it is written to as it is, for a file in its place would end it.
+    Special {
+        path: PathBuf,
+        out: BufWriter<File>,
+    },
 }
 
 impl Output {
@@ -27,8 +33,19 @@ impl Output {
         Self::Standard(BufWriter::new(std::io::stdout()))
     }
 
-    /// A file: written beside its place under another name, and moved there when it is whole.
+    /// A file: written beside its place under another name, and moved there when it is whole. Of a link
+    /// that is the place it leads to.
     pub(super) fn file(path: &Path) -> Result<Self, Failure> {
+        let place = path.canonicalize();
+        let path = place.as_deref().unwrap_or(path);
+        match path.metadata() {
+            Ok(meta) if meta.is_dir() => {
+                let text = format!("cannot write {}: it is a folder", path.display());
+                return Err(Failure::usage(text));
+            }
+            Ok(meta) if !meta.is_file() => return Self::special(path),
+            _ => {}
+        }
         let folder = path
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
@@ -38,6 +55,16 @@ impl Output {
         Ok(Self::File {
             path: path.to_owned(),
             temporary: BufWriter::new(temporary),
+        })
+    }
+
+    fn special(path: &Path) -> Result<Self, Failure> {
+        let file = OpenOptions::new().write(true).open(path);
+        let file = file
+            .map_err(|error| Failure::usage(format!("cannot write {}: {error}", path.display())))?;
+        Ok(Self::Special {
+            path: path.to_owned(),
+            out: BufWriter::new(file),
         })
     }
 
@@ -62,6 +89,7 @@ impl Output {
         match self {
             Self::Standard(out) => out,
             Self::File { temporary, .. } => temporary,
+            Self::Special { out, .. } => out,
         }
     }
 
@@ -72,6 +100,9 @@ impl Output {
                 Failure::work(format!("cannot write to standard output: {error}"))
             }),
             Self::File { path, temporary } => keep(temporary, &path).map_err(|error| {
+                Failure::work(format!("cannot write {}: {error}", path.display()))
+            }),
+            Self::Special { path, mut out } => out.flush().map_err(|error| {
                 Failure::work(format!("cannot write {}: {error}", path.display()))
             }),
         }

@@ -13,7 +13,8 @@ use crate::ledger::Ledger;
 use crate::model::{Acceptance, Pattern, Record, Span};
 use crate::record::{Reader, span};
 use crate::report::{
-    Run, Style, accept_json, accept_text, cost_json, cost_text, html, json, jsonl, text,
+    Run, Style, accept_json, accept_text, cost_json, cost_text, csv_nodes, csv_pairs, html, json,
+    jsonl, junit, markdown, openmetrics, tap, text,
 };
 
 /// A run that is over, as its reports need it.
@@ -162,7 +163,9 @@ impl Reports {
             self.can_hold_cost()?;
         }
         // A record that cannot be read has no time; what reads its events says why.
-        let span = ran.record.and_then(|record| span(record).ok().flatten());
+        let timed = self.outputs.iter().any(|(format, _)| !format.holds_cost());
+        let record = ran.record.filter(|_| timed);
+        let span = record.and_then(|record| span(record).ok().flatten());
         for (format, mut output) in self.outputs {
             let style = output.style(self.color);
             write_one(format, ran, span, style, output.writer()).map_err(|error| {
@@ -190,7 +193,7 @@ fn write_one(
         match format {
             Format::Text => return accept_text(ledger, judgement, acceptance, style, out),
             Format::Json => return accept_json(ledger, acceptance, out),
-            Format::Jsonl | Format::Html => {}
+            _ => {}
         }
     }
     match format {
@@ -200,6 +203,12 @@ fn write_one(
         Format::Json => json(ledger, judgement, out),
         Format::Jsonl => jsonl(ran.events()?, out),
         Format::Html => html(&run, out),
+        Format::Markdown => markdown(&run, out),
+        Format::CsvPairs => csv_pairs(&run, out),
+        Format::CsvNodes => csv_nodes(&run, out),
+        Format::Junit => junit(&run, out),
+        Format::Tap => tap(&run, out),
+        Format::Openmetrics => openmetrics(&run, out),
     }
 }
 

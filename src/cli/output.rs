@@ -9,7 +9,8 @@ use clap::{Args, ValueEnum};
 /// The reports that a run is written as.
 #[derive(Debug, Clone, PartialEq, Eq, Args)]
 pub struct ReportsArgs {
-    /// What to write: text, json or jsonl (the events), to standard output; FORMAT=FILE writes to a file
+    /// What to write: text, markdown, json, jsonl (the events), html, csv-pairs, csv-nodes, junit, tap
+    /// or openmetrics, to standard output; FORMAT=FILE writes to a file, and several may be asked for
     /// [default: what the name of --output ends in, else text]
     #[arg(short, long = "format", value_name = "FORMAT[=FILE]")]
     pub formats: Vec<FormatArg>,
@@ -33,12 +34,26 @@ pub struct ReportsArgs {
 pub enum Format {
     /// For people
     Text,
+    /// For people, in a merge request, a ticket or a wiki
+    #[value(alias = "md")]
+    Markdown,
     /// For programs
     Json,
     /// Every event of the run, one JSON document a line
     Jsonl,
     /// One page for a browser, or to print
     Html,
+    /// A table with a row for each pair
+    CsvPairs,
+    /// A table with a row for each node and rail
+    CsvNodes,
+    /// JUnit XML, for what shows the tests of a CI job
+    Junit,
+    /// Test Anything Protocol, version 14
+    Tap,
+    /// For the textfile collector of Prometheus' node_exporter
+    #[value(alias = "prometheus")]
+    Openmetrics,
 }
 
 impl Format {
@@ -46,9 +61,14 @@ impl Format {
     fn endings(self) -> &'static [&'static str] {
         match self {
             Self::Text => &["txt"],
+            Self::Markdown => &["md", "markdown"],
             Self::Json => &["json"],
             Self::Jsonl => &["jsonl", "ndjson"],
             Self::Html => &["html", "htm"],
+            Self::Tap => &["tap"],
+            Self::Openmetrics => &["prom"],
+            // Both tables end in .csv, and much else is XML.
+            Self::CsvPairs | Self::CsvNodes | Self::Junit => &[],
         }
     }
 
@@ -58,12 +78,25 @@ impl Format {
     }
 
     /// What a file's name says that it holds; text where it says nothing.
-    fn of_file(file: &Path) -> Self {
+    ///
+    /// # Errors
+    /// A sentence for the operator, where the name is that of several forms.
+    fn of_file(file: &Path) -> Result<Self, String> {
         let ending = file.extension().and_then(|ending| ending.to_str());
         let ending = ending.unwrap_or_default().to_ascii_lowercase();
-        let mut all = Self::value_variants().iter().copied();
-        let named = all.find(|format| format.endings().contains(&ending.as_str()));
-        named.unwrap_or(Self::Text)
+        let which = match ending.as_str() {
+            "csv" => "--format csv-pairs or --format csv-nodes",
+            "xml" => "--format junit",
+            _ => {
+                let mut all = Self::value_variants().iter().copied();
+                let named = all.find(|format| format.endings().contains(&ending.as_str()));
+                return Ok(named.unwrap_or(Self::Text));
+            }
+        };
+        Err(format!(
+            "the name {} does not say what it is to hold: add {which}",
+            file.display()
+        ))
     }
 
     /// The names of those that are `wanted`, as they are typed.
@@ -150,7 +183,7 @@ impl ReportsArgs {
     pub fn outputs(&self) -> Result<Vec<FormatArg>, String> {
         let mut outputs = self.formats.clone();
         if outputs.is_empty() {
-            let named = self.output.as_deref().map(Format::of_file);
+            let named = self.output.as_deref().map(Format::of_file).transpose()?;
             outputs.push(FormatArg {
                 format: named.unwrap_or(Format::Text),
                 file: None,

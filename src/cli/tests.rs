@@ -142,6 +142,15 @@ fn reports_go_where_it_is_clear_to_put_them() {
     assert_eq!(places("-o x").unwrap(), "Text:x");
     assert_eq!(places("-o run.JSON").unwrap(), "Json:run.JSON");
     assert_eq!(places("-o x.jsonl").unwrap(), "Jsonl:x.jsonl");
+    assert_eq!(places("-o x.md").unwrap(), "Markdown:x.md");
+    assert_eq!(places("-o x.prom").unwrap(), "Openmetrics:x.prom");
+    assert_eq!(places("-f junit -o x.xml").unwrap(), "Junit:x.xml");
+    assert_eq!(
+        places("-f md -f prometheus=m").unwrap(),
+        "Markdown:- Openmetrics:m"
+    );
+    assert!(places("-o x.csv").unwrap_err().contains("csv-pairs or"));
+    assert!(places("-o x.xml").unwrap_err().contains("--format junit"));
     assert_eq!(places("-f text -o run.json").unwrap(), "Text:run.json");
     assert_eq!(places("-f text -f json=x").unwrap(), "Text:- Json:x");
     assert_eq!(places("-f text -f json=x -o y").unwrap(), "Text:y Json:x");

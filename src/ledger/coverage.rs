@@ -1,9 +1,9 @@
 //! What was measured of all that there is to measure, and why the rest was not.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::{Ledger, NodeState, PairState};
-use crate::model::{NodeName, Outcome, Pair, Pattern, Rail};
+use super::{Ledger, NodeState, PairState, Skipped};
+use crate::model::{Direction, NodeName, Outcome, Pair, Pattern, Rail};
 
 /// What coverage counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,6 +40,15 @@ pub struct Gap {
     pub tried: bool,
     /// Whether nothing but the end of the run stands in the way: while it goes on, they may come.
     pub to_come: bool,
+    /// Why.
+    pub why: String,
+}
+
+/// Why a direction of a NIC has no rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EndGap {
+    /// Whether it was tried.
+    pub tried: bool,
     /// Why.
     pub why: String,
 }
@@ -128,10 +137,6 @@ impl Ledger {
         }
     }
 
-    fn rails(&self) -> BTreeSet<Rail> {
-        self.rail_nics().map(|(rail, ..)| rail).collect()
-    }
-
     fn coverage_of_pairs(&self, nodes: &[NodeName], pattern: &Pattern) -> Coverage {
         let seen = self.seen();
         let mut count = Count::default();
@@ -146,8 +151,16 @@ impl Ledger {
     }
 
     fn coverage_of_ends(&self, nodes: &[NodeName]) -> Coverage {
-        let rails: Vec<Rail> = self.rails().into_iter().collect();
-        let mut ends = Ends::new(nodes, &rails);
+        let mut count = Count::default();
+        for (rail, node, _, seen) in self.seen_ends(nodes).all() {
+            count.add(seen, || self.why_unplanned(rail, &[node], "NIC"));
+        }
+        count.done(Covered::Ends)
+    }
+
+    /// What became of every direction of a NIC that was planned or skipped.
+    fn seen_ends<'a>(&'a self, nodes: &'a [NodeName]) -> Ends<'a> {
+        let mut ends = Ends::new(nodes, self.rails());
         for skipped in &self.skipped {
             for (node, sends) in [(&skipped.from, true), (&skipped.to, false)] {
                 if let Some(seen) = ends.of(skipped.rail, node, sends) {
@@ -176,11 +189,89 @@ impl Ledger {
                 }
             }
         }
-        let mut count = Count::default();
-        for (rail, node, seen) in ends.all() {
-            count.add(seen, || self.why_unplanned(rail, &[node], "NIC"));
+        ends
+    }
+
+    /// Every direction of a NIC that the run was to measure and has no rate of, by rail, node and
+    /// direction. A pattern that leaves nodes out was not to measure theirs.
+    pub fn end_gaps(&self) -> BTreeMap<(Rail, &NodeName, Direction), EndGap> {
+        let Some(settings) = &self.settings else {
+            return BTreeMap::new();
+        };
+        let ends = self.seen_ends(&settings.nodes);
+        let asked = self.asked_nodes();
+        let mut gaps = BTreeMap::new();
+        for (rail, node, direction, seen) in ends.all() {
+            if !asked.contains(node) {
+                continue;
+            }
+            let (tried, why) = match seen {
+                Some(Seen::Measured) => continue,
+                Some(Seen::Failed(why)) => (true, why.clone()),
+                Some(Seen::NotRun(why) | Seen::Planned(why)) => (false, (*why).to_owned()),
+                None => (false, self.why_unplanned(rail, &[node], "NIC").why),
+            };
+            gaps.insert((rail, node, direction), EndGap { tried, why });
         }
-        count.done(Covered::Ends)
+        gaps
+    }
+
+    /// The rails of the run, as far as it is known which it has.
+    pub fn rails(&self) -> BTreeSet<Rail> {
+        self.rail_nics().map(|(rail, ..)| rail).collect()
+    }
+
+    /// The nodes that the run's pattern has something to measure of, by name.
+    pub fn asked_nodes(&self) -> BTreeSet<&NodeName> {
+        let Some(settings) = &self.settings else {
+            return BTreeSet::new();
+        };
+        let nodes = settings.nodes.iter();
+        match &settings.sweep.pattern {
+            Pattern::Nothing => BTreeSet::new(),
+            Pattern::Pairs { pairs } => {
+                let asked: HashSet<_> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
+                nodes.filter(|node| asked.contains(node)).collect()
+            }
+            _ => nodes.collect(),
+        }
+    }
+
+    /// Pairs that the run's pattern has and that were never planned, with the reason; none where the
+    /// pattern leaves it to the run which pairs to measure.
+    pub fn unplanned_pairs(&self) -> Vec<Skipped> {
+        let Some(settings) = &self.settings else {
+            return Vec::new();
+        };
+        if matches!(settings.sweep.pattern, Pattern::Adaptive | Pattern::Quick) {
+            return self.skipped.clone();
+        }
+        let planned = self.pairs().into_iter().map(|summary| summary.pair);
+        let planned: HashSet<_> = planned
+            .map(|pair| (pair.rail, &pair.from.node, &pair.to.node))
+            .collect();
+        let skipped: HashMap<_, _> = self
+            .skipped
+            .iter()
+            .map(|s| ((s.rail, &s.from, &s.to), &s.why))
+            .collect();
+        let pairs = pattern_pairs(&settings.nodes, &settings.sweep.pattern);
+        let mut unplanned = Vec::new();
+        for rail in self.rails() {
+            for (from, to) in pairs
+                .iter()
+                .filter(|(a, b)| !planned.contains(&(rail, *a, *b)))
+            {
+                let why = skipped.get(&(rail, *from, *to)).map(|why| (*why).clone());
+                unplanned.push(Skipped {
+                    from: (*from).clone(),
+                    to: (*to).clone(),
+                    rail,
+                    why: why.unwrap_or_else(|| self.why_unplanned(rail, &[from, to], "pair").why),
+                });
+            }
+        }
+        unplanned
     }
 
     fn seen(&self) -> HashMap<(Rail, &NodeName, &NodeName), Seen<'_>> {
@@ -242,21 +333,21 @@ impl Ledger {
 /// Directions of NICs: each rail of each node, as a sender and as a receiver.
 struct Ends<'a> {
     nodes: &'a [NodeName],
-    rails: &'a [Rail],
+    rails: Vec<Rail>,
     places: HashMap<&'a NodeName, usize>,
     seen: Vec<[Option<Seen<'a>>; 2]>,
 }
 
 impl<'a> Ends<'a> {
-    fn new(nodes: &'a [NodeName], rails: &'a [Rail]) -> Self {
+    fn new(nodes: &'a [NodeName], rails: BTreeSet<Rail>) -> Self {
         let places = nodes.iter().enumerate().map(|(at, node)| (node, at));
-        let seen = || [const { None }; 2];
+        let count = nodes.len() * rails.len();
         Self {
             nodes,
-            rails,
+            rails: rails.into_iter().collect(),
             places: places.collect(),
-            seen: std::iter::repeat_with(seen)
-                .take(nodes.len() * rails.len())
+            seen: std::iter::repeat_with(|| [None, None])
+                .take(count)
                 .collect(),
         }
     }
@@ -269,14 +360,14 @@ impl<'a> Ends<'a> {
         Some(if sends { sending } else { receiving })
     }
 
-    fn all(&self) -> impl Iterator<Item = (Rail, &'a NodeName, Option<&Seen<'a>>)> {
+    fn all(&self) -> impl Iterator<Item = (Rail, &'a NodeName, Direction, Option<&Seen<'a>>)> {
         let ends = self.rails.iter().flat_map(|rail| {
             let nodes = self.nodes.iter();
             nodes.map(move |node| (*rail, node))
         });
         ends.zip(&self.seen).flat_map(|((rail, node), seen)| {
-            let ways = seen.iter();
-            ways.map(move |seen| (rail, node, seen.as_ref()))
+            let ways = [Direction::Tx, Direction::Rx].into_iter().zip(seen);
+            ways.map(move |(direction, seen)| (rail, node, direction, seen.as_ref()))
         })
     }
 }

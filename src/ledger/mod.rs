@@ -11,7 +11,7 @@ pub mod testing;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub use coverage::{Coverage, Covered, Gap};
+pub use coverage::{Coverage, Covered, EndGap, Gap};
 pub use pairs::{PairState, PairSummary, Probe};
 pub use ports::PortBrief;
 pub use probes::{Brief, Came};

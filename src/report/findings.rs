@@ -6,6 +6,9 @@ use std::io::{self, Write};
 use super::text::Style;
 use crate::model::{CannotTell, Finding, Rule, Severity, visible};
 
+/// Columns of prose where the screen has more: the eye loses longer lines.
+const PROSE: usize = 120;
+
 /// Of those that one reason is about, so many are named.
 const MOST_NAMED: usize = 3;
 
@@ -17,6 +20,13 @@ const BY_NAME: usize = 48;
 
 /// Writes findings, the worst first; of one kind the first few in full and the others by name.
 pub(super) fn findings(all: &[Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    kinds(all)
+        .iter()
+        .try_for_each(|of_kind| one_kind(of_kind, style, out))
+}
+
+/// Findings of one severity and rule together, in the order of the first of each.
+pub(super) fn kinds(all: &[Finding]) -> Vec<Vec<&Finding>> {
     let mut kinds: Vec<((Severity, Rule), Vec<&Finding>)> = Vec::new();
     for finding in all {
         let kind = (finding.severity, finding.rule);
@@ -25,22 +35,26 @@ pub(super) fn findings(all: &[Finding], style: Style, out: &mut dyn Write) -> io
             None => kinds.push((kind, vec![finding])),
         }
     }
-    kinds
-        .iter()
-        .try_for_each(|(_, of_kind)| one_kind(of_kind, style, out))
+    kinds.into_iter().map(|(_, of_kind)| of_kind).collect()
+}
+
+/// Those of a kind that are shown in full, and those that are named only.
+pub(super) fn in_full<'k, 'f>(
+    of_kind: &'k [&'f Finding],
+) -> (&'k [&'f Finding], &'k [&'f Finding]) {
+    // One more by name would save nothing.
+    of_kind.split_at(match of_kind.len() {
+        n if n <= IN_FULL + 1 => n,
+        _ => IN_FULL,
+    })
 }
 
 fn one_kind(of_kind: &[&Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
-    // One more by name would save nothing.
-    let full = match of_kind.len() {
-        n if n <= IN_FULL + 1 => n,
-        _ => IN_FULL,
-    };
-    for finding in &of_kind[..full] {
+    let (full, others) = in_full(of_kind);
+    for finding in full {
         writeln!(out)?;
         show(finding, style, out)?;
     }
-    let others = &of_kind[full..];
     if others.is_empty() {
         return Ok(());
     }
@@ -50,19 +64,34 @@ fn one_kind(of_kind: &[&Finding], style: Style, out: &mut dyn Write) -> io::Resu
     others_of_kind(others, style, out)
 }
 
-/// Those that cannot be judged each have a reason of their own; the others share theirs.
 fn others_of_kind(others: &[&Finding], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    match named(others) {
+        Named::Each(lines) => {
+            let mut lines = lines.iter();
+            lines.try_for_each(|line| paragraph(out, style, "  - ", "    ", line))
+        }
+        Named::Together(names) => paragraph(out, style, "  ", "  ", &names.join(", ")),
+    }
+}
+
+/// Findings that are named only.
+pub(super) enum Named {
+    /// Those that cannot be judged, each with its reason.
+    Each(Vec<String>),
+    /// Others share theirs with those that are shown.
+    Together(Vec<String>),
+}
+
+pub(super) fn named(others: &[&Finding]) -> Named {
     let shown = others.iter().take(BY_NAME);
     let more = match others.len().saturating_sub(BY_NAME) {
         0 => None,
         more => Some(format!("and {more} more (all in --format json)")),
     };
-    if others.iter().all(|f| f.severity == Severity::NotJudged) {
-        let mut lines = shown.map(|f| f.says.clone()).chain(more);
-        return lines.try_for_each(|line| paragraph(out, style, "  - ", "    ", &line));
+    match others.iter().all(|f| f.severity == Severity::NotJudged) {
+        true => Named::Each(shown.map(|f| f.says.clone()).chain(more).collect()),
+        false => Named::Together(shown.map(|f| by_name(f)).chain(more).collect()),
     }
-    let names: Vec<String> = shown.map(|f| by_name(f)).chain(more).collect();
-    paragraph(out, style, "  ", "  ", &names.join(", "))
 }
 
 /// `mlx5_1 of node02 tx (0.50)`.
@@ -73,7 +102,8 @@ fn by_name(finding: &Finding) -> String {
     }
 }
 
-fn mark(severity: Severity) -> (&'static str, &'static str) {
+/// What a severity is called, and the code of its colour.
+pub(super) fn mark(severity: Severity) -> (&'static str, &'static str) {
     match severity {
         Severity::Fault => ("FAULT", "1;31"),
         Severity::NotJudged => ("NOT JUDGED", "1;33"),
@@ -113,6 +143,18 @@ pub(super) fn cannot_tell(
     if entries.is_empty() {
         return Ok(());
     }
+    let checks = if entries.len() == 1 {
+        "check"
+    } else {
+        "checks"
+    };
+    writeln!(out, "\nCannot tell ({} {checks}):", entries.len())?;
+    let mut reasons = reasons(entries).into_iter();
+    reasons.try_for_each(|text| paragraph(out, style, "  - ", "    ", &text))
+}
+
+/// Each reason why rules cannot tell, with the first of those it is about.
+pub(super) fn reasons(entries: &[CannotTell]) -> Vec<String> {
     let mut groups: BTreeMap<(Rule, &str), Vec<String>> = BTreeMap::new();
     for entry in entries {
         let who = entry.subject.to_string();
@@ -121,13 +163,7 @@ pub(super) fn cannot_tell(
             .or_default()
             .push(who);
     }
-    let checks = if entries.len() == 1 {
-        "check"
-    } else {
-        "checks"
-    };
-    writeln!(out, "\nCannot tell ({} {checks}):", entries.len())?;
-    for ((rule, why), who) in groups {
+    let reason = |((rule, why), who): ((Rule, &str), Vec<String>)| {
         let shown = match who.len() {
             n if n > MOST_NAMED => format!(
                 "{} and {} more",
@@ -136,10 +172,9 @@ pub(super) fn cannot_tell(
             ),
             _ => who.join(", "),
         };
-        let text = format!("{rule}, {shown}: because {why}");
-        paragraph(out, style, "  - ", "    ", &text)?;
-    }
-    Ok(())
+        format!("{rule}, {shown}: because {why}")
+    };
+    groups.into_iter().map(reason).collect()
 }
 
 /// Writes words wrapped to the width, the first line behind `first`, the others behind `rest`.
@@ -150,12 +185,13 @@ pub(super) fn paragraph(
     rest: &str,
     text: &str,
 ) -> io::Result<()> {
+    let width = style.width.min(PROSE);
     let mut line = first.to_owned();
     let mut empty = true;
     // Findings quote what a copy of a node, or a record, says: it may hold anything.
     for word in text.split_whitespace().map(visible) {
         let columns = line.chars().count() + usize::from(!empty) + word.chars().count();
-        if !empty && columns > style.width {
+        if !empty && columns > width {
             writeln!(out, "{line}")?;
             line = rest.to_owned();
             empty = true;

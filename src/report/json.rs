@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::gpu_memory::gpu_memory_json;
+use super::quiet;
 use crate::judge::{CostReport, Judgement, expected};
 use crate::ledger::{Covered, Ledger, Node, NodeState, PairState, PairSummary, Probe};
 use crate::model::{
@@ -105,8 +106,7 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         gpu_memory: gpu_memory_json(ledger),
         cost: CostReport::of(ledger).as_ref().map(super::cost::value),
     };
-    serde_json::to_writer_pretty(&mut *out, &report)?;
-    out.write_all(b"\n")
+    quiet::pretty(out, &report)
 }
 
 fn coverage(judgement: &Judgement) -> Value {
@@ -129,18 +129,18 @@ fn coverage(judgement: &Judgement) -> Value {
 
 /// Whom a finding is about, as fields that are there or null.
 #[derive(Default, Serialize)]
-struct Who<'a> {
-    node: Option<&'a NodeName>,
-    nic: Option<&'a str>,
+pub(super) struct Who<'a> {
+    pub(super) node: Option<&'a NodeName>,
+    pub(super) nic: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    device: Option<&'a str>,
+    pub(super) device: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    leaf_group: Option<&'a str>,
-    port: Option<u8>,
-    rail: Option<Rail>,
-    direction: Option<Direction>,
-    from: Option<&'a NicId>,
-    to: Option<&'a NicId>,
+    pub(super) leaf_group: Option<&'a str>,
+    pub(super) port: Option<u8>,
+    pub(super) rail: Option<Rail>,
+    pub(super) direction: Option<Direction>,
+    pub(super) from: Option<&'a NicId>,
+    pub(super) to: Option<&'a NicId>,
 }
 
 impl<'a> From<&'a Subject> for Who<'a> {
@@ -219,12 +219,20 @@ fn with_subject(mut value: Value, subject: &Subject) -> Value {
 }
 
 fn node((name, node): (&NodeName, &Node)) -> Value {
-    let (state, why) = match &node.state {
-        NodeState::Connected { .. } => ("connected", None),
-        NodeState::Lost { why } => ("lost", Some(why)),
-        NodeState::Waiting | NodeState::Connecting(_) => ("not_reached", None),
+    let why = match &node.state {
+        NodeState::Lost { why } => Some(why),
+        _ => None,
     };
-    json!({"name": name, "state": state, "why": why, "facts": node.facts})
+    json!({"name": name, "state": state(&node.state), "why": why, "facts": node.facts})
+}
+
+/// How far a node has come, in a word.
+pub(super) fn state(state: &NodeState) -> &'static str {
+    match state {
+        NodeState::Connected { .. } => "connected",
+        NodeState::Lost { .. } => "lost",
+        NodeState::Waiting | NodeState::Connecting(_) => "not_reached",
+    }
 }
 
 fn pair(ledger: &Ledger, summary: &PairSummary<'_>) -> Value {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::quiet;
 use crate::model::Record;
 
 /// Writes the events one by one as they come.
@@ -13,8 +14,7 @@ pub fn jsonl(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     for event in events {
-        serde_json::to_writer(&mut *out, &event?)?;
-        out.write_all(b"\n")?;
+        quiet::line(out, &event?)?;
     }
     Ok(())
 }

@@ -1,11 +1,16 @@
 //! Reports: one small file for each format, all from the same ledger and judgement.
 
 mod accept;
+mod cases;
 mod checks;
 pub mod compare;
 mod cost;
+mod csv;
+mod ends;
 mod explain;
 mod findings;
+#[cfg(test)]
+mod formats_tests;
 mod gpu_check;
 mod gpu_memory;
 pub mod history;
@@ -13,8 +18,13 @@ mod html;
 pub mod inspect;
 mod json;
 mod jsonl;
+mod junit;
+mod markdown;
 pub mod nccl;
+mod openmetrics;
+mod quiet;
 mod rates;
+mod tap;
 mod text;
 pub mod watch;
 
@@ -25,11 +35,16 @@ use crate::model::{Acceptance, Span};
 pub use accept::{ACCEPTANCE_SCHEMA, accept_json, accept_text, nagios_code, nagios_line};
 pub use checks::checks;
 pub use cost::{cost_headline, cost_json, cost_text};
+pub use csv::{csv_nodes, csv_pairs};
 pub use explain::{explain, rules};
 pub use gpu_check::{gpu_check_json, gpu_check_text};
 pub use html::html;
 pub use json::{REPORT_SCHEMA, json};
 pub use jsonl::jsonl;
+pub use junit::junit;
+pub use markdown::markdown;
+pub use openmetrics::openmetrics;
+pub use tap::tap;
 pub use text::{Style, headline, text};
 
 /// What a report is written from.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
+use super::text::Style;
 use crate::judge::{Observation, observe};
 use crate::ledger::{Ledger, PairState};
 use crate::model::{Gbps, NodeName, Rail, visible};
@@ -16,7 +17,7 @@ const MAX_COLUMNS: usize = 8;
 const MAX_ROWS: usize = 32;
 
 /// For each rail a table of rates, senders down, receivers across.
-pub(super) fn rates(ledger: &Ledger, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn rates(ledger: &Ledger, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let observed = observe(ledger);
     let mut by_rail: BTreeMap<Rail, Vec<&Observation<'_>>> = BTreeMap::new();
     for seen in observed.best_of_pairs() {
@@ -27,13 +28,18 @@ pub(super) fn rates(ledger: &Ledger, out: &mut dyn Write) -> io::Result<()> {
     for (rail, seen) in by_rail {
         writeln!(out)?;
         let expected = expected(&seen);
-        writeln!(out, "{rail} ({expected}), row sends, column receives:")?;
         let unmeasured = unmeasured.remove(&rail).unwrap_or_default();
         let nodes = nodes(&seen, &unmeasured);
         let many = nodes.len();
-        if many <= MAX_COLUMNS {
+        // A gap and the name for each, and for the rows.
+        let columns = (many + 1) * (2 + cell(&nodes));
+        if many <= MAX_COLUMNS && columns <= style.width {
+            writeln!(out, "{rail} ({expected}), row sends, column receives:")?;
             table(&seen, &nodes, &unmeasured, out)?;
-        } else if many <= MAX_ROWS {
+            continue;
+        }
+        writeln!(out, "{rail} ({expected}):")?;
+        if many <= MAX_ROWS {
             of_each(&rows(&seen, &nodes, low), out)?;
         } else {
             of_the_odd(&seen, &rows(&seen, &nodes, low), out)?;
@@ -90,6 +96,11 @@ fn width<'n>(names: impl Iterator<Item = &'n NodeName>, least: usize) -> usize {
     widths.max().unwrap_or(0).max(least)
 }
 
+/// The width of a cell of a table: a rate, or the widest name.
+fn cell(nodes: &BTreeSet<&NodeName>) -> usize {
+    width(nodes.iter().copied(), 9)
+}
+
 fn table(
     seen: &[&Observation<'_>],
     nodes: &BTreeSet<&NodeName>,
@@ -100,7 +111,7 @@ fn table(
         .iter()
         .map(|s| ((&s.pair.from.node, &s.pair.to.node), *s))
         .collect();
-    let width = width(nodes.iter().copied(), 9);
+    let width = cell(nodes);
     write!(out, "  {:width$}", "")?;
     for to in nodes {
         write!(out, "  {:>width$}", visible(&to.0))?;
@@ -285,8 +296,28 @@ mod tests {
 
     fn shown(rate: &dyn Fn(usize, usize, u16) -> Option<f64>) -> String {
         let mut out = Vec::new();
-        rates(&ledger(&events(40, 1, rate)), &mut out).unwrap();
+        rates(&ledger(&events(40, 1, rate)), style(100), &mut out).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    fn style(width: usize) -> Style {
+        let color = false;
+        Style { color, width }
+    }
+
+    #[test]
+    fn a_table_that_the_terminal_is_too_narrow_for_is_summed_up() {
+        let ledger = ledger(&events(6, 1, &|_, _, _| Some(FULL)));
+        for width in [60, 80, 200] {
+            let mut out = Vec::new();
+            rates(&ledger, style(width), &mut out).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            assert!(
+                text.lines().all(|line| line.chars().count() <= width),
+                "{text}"
+            );
+            assert_eq!(text.contains("column receives"), width > 77, "{text}");
+        }
     }
 
     #[test]

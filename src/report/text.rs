@@ -45,14 +45,14 @@ pub fn text(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if ledger.settings().is_some_and(|settings| settings.simulated) {
-        writeln!(out, "{SIMULATED}")?;
+        paragraph(out, style, "", "", SIMULATED)?;
     }
     if ledger.has_stand_in() {
-        writeln!(out, "{STAND_IN}")?;
+        paragraph(out, style, "", "", STAND_IN)?;
     }
     headline(ledger, judgement, style, out)?;
     findings(&judgement.findings, style, out)?;
-    rates(ledger, out)?;
+    rates(ledger, style, out)?;
     gpu_memory_text(ledger, style, out)?;
     cost(ledger, style, out)?;
     coverage(ledger, judgement, style, out)?;
@@ -95,10 +95,8 @@ pub fn headline(
         .filter(|(_, n)| matches!(n.state, NodeState::Connected { .. }))
         .count();
     let coverage = &judgement.coverage;
-    writeln!(
-        out,
-        "{}{warnings}: {reached} of {total} nodes, {} of {} {} measured in {}.",
-        style.paint(code, &text),
+    let said = format!(
+        "{text}{warnings}: {reached} of {total} nodes, {} of {} {} measured in {}.",
         coverage.measured,
         coverage.total(),
         counted(coverage.of, 2),
@@ -106,22 +104,38 @@ pub fn headline(
             1 => "1 round".to_owned(),
             many => format!("{many} rounds"),
         }
-    )?;
-    match ledger.end() {
-        Some(RunEnd::Complete) => Ok(()),
-        Some(RunEnd::Interrupted) => {
-            writeln!(out, "The run was interrupted: what follows is a part.")
-        }
-        Some(RunEnd::TimeUp) => writeln!(
-            out,
+    );
+    painted(&said, &text, code, style, out)?;
+    let part = match ledger.end() {
+        Some(RunEnd::Complete) => return Ok(()),
+        Some(RunEnd::Interrupted) => "The run was interrupted: what follows is a part.",
+        Some(RunEnd::TimeUp) => {
             "The time budget was spent before everything was tried: what follows is a part."
-        ),
-        None => writeln!(out, "The run has not ended: what follows is a part."),
+        }
+        None => "The run has not ended: what follows is a part.",
+    };
+    paragraph(out, style, "", "", part)
+}
+
+/// A paragraph that begins with words in colour.
+fn painted(
+    said: &str,
+    begins: &str,
+    code: &str,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut lines = Vec::new();
+    paragraph(&mut lines, style, "", "", said)?;
+    let lines = String::from_utf8_lossy(&lines);
+    match lines.strip_prefix(begins) {
+        Some(rest) => write!(out, "{}{rest}", style.paint(code, begins)),
+        None => write!(out, "{lines}"),
     }
 }
 
 /// What coverage counts, in words.
-fn counted(of: Covered, count: usize) -> &'static str {
+pub(super) fn counted(of: Covered, count: usize) -> &'static str {
     match (of, count) {
         (Covered::Pairs, 1) => "pair",
         (Covered::Pairs, _) => "pairs",
@@ -138,10 +152,9 @@ fn coverage(
 ) -> io::Result<()> {
     let coverage = &judgement.coverage;
     if coverage.total() == 0 {
-        writeln!(
-            out,
-            "\nNothing was measured: a pair needs two nodes that were reached and have a NIC."
-        )?;
+        writeln!(out)?;
+        let said = "Nothing was measured: a pair needs two nodes that were reached and have a NIC.";
+        paragraph(out, style, "", "", said)?;
     }
     if !coverage.gaps.is_empty() {
         writeln!(

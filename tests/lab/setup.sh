@@ -27,6 +27,8 @@ zstd:zstd
 cpio:cpio
 lspci:pciutils
 chromium:chromium
+xmllint:libxml2-utils
+promtool:prometheus
 '
 
 has() {
@@ -59,13 +61,13 @@ command -v apt-get >/dev/null || { say "missing:$missing; apt-get is not here to
 if [ "$(id -u)" = 0 ]; then root=; else root=sudo; fi
 say "installing$missing"
 
-# The lab runs the program sshd only: the package must not start a server on this machine.
+# Only programs of these packages are run: they must not start a server on this machine.
 policy=/usr/sbin/policy-rc.d
 made=
 cleanup() { [ -z "$made" ] || $root rm -f "$policy"; }
 trap cleanup EXIT
 case $missing in
-    *openssh-server*)
+    *openssh-server* | *prometheus*)
         if [ ! -e $policy ]; then
             made=yes
             printf '#!/bin/sh\nexit 101\n' | $root tee $policy >/dev/null
@@ -80,6 +82,13 @@ case $missing in
     *openssh-server*)
         if command -v systemctl >/dev/null 2>&1; then
             $root systemctl disable -q ssh.service ssh.socket 2>/dev/null || true
+        fi
+        ;;
+esac
+case $missing in
+    *prometheus*)
+        if command -v systemctl >/dev/null 2>&1; then
+            $root systemctl disable -q prometheus.service 2>/dev/null || true
         fi
         ;;
 esac

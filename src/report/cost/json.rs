@@ -13,6 +13,7 @@ use crate::judge::{
 use crate::ledger::Ledger;
 use crate::model::{Fact, Gbps, Outcome};
 use crate::report::json::{REPORT_SCHEMA, finding};
+use crate::report::quiet;
 
 /// Why an end has bounds in the place of numbers.
 const HIDDEN: &str = "less was spent than ticks of 10 ms may miss";
@@ -39,8 +40,7 @@ pub fn cost_json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) ->
         "findings": told.map(finding).collect::<Vec<_>>(),
         "cost": report.as_ref().map(value),
     });
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    quiet::pretty(out, &document)
 }
 
 /// What a run measured of the cost.
