@@ -48,8 +48,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut line = String::new();
     for word in visible(&spaced(text)).split_whitespace() {
         for piece in pieces(word, width) {
-            let taken = columns(&line);
-            if taken > 0 && taken + 1 + columns(&piece) > width {
+            if !line.is_empty() && columns(&line) + 1 + columns(&piece) > width {
                 lines.push(std::mem::take(&mut line));
             }
             if !line.is_empty() {
