@@ -16,7 +16,7 @@ help:
 	@echo 'make peers       every way of moving data beside iperf3 and perftest on the lab'
 	@echo 'make bench       what loopback TCP costs of CPU time, and whether it is accounted for rightly;'
 	@echo '                 rounds until slow NICs and their causes are named, on simulated clusters; the'
-	@echo '                 time of a frame of the dashboard; how fast logs of NCCL are read'
+	@echo '                 time of a frame of the dashboard; how fast logs of NCCL are read; what a comparison takes'
 	@echo 'make soak        every case of the lab on four nodes five times'
 
 setup:
@@ -55,6 +55,7 @@ bench:
 	$(CARGO) bench --bench sweep -- $(ARGS)
 	$(CARGO) bench --bench dashboard -- $(NODES)
 	$(CARGO) bench --bench nccl
+	$(CARGO) bench --bench compare -- $(NODES)
 
 soak: setup
 	@tests/lab/soak.sh
