@@ -16,7 +16,8 @@ help:
 	@echo 'make peers       every way of moving data beside iperf3 and perftest on the lab'
 	@echo 'make bench       what loopback TCP costs of CPU time, and whether it is accounted for rightly;'
 	@echo '                 rounds until slow NICs and their causes are named, on simulated clusters; the'
-	@echo '                 time of a frame of the dashboard; how fast logs of NCCL are read'
+	@echo '                 time of a frame of the dashboard, and of each form of report; how fast logs of NCCL'
+	@echo '                 are read; what a comparison takes'
 	@echo 'make fuzz        what linerate reads from others, each target for a minute (cargo-fuzz, nightly)'
 	@echo 'make soak        every case of the lab on four nodes five times'
 
@@ -57,6 +58,7 @@ bench:
 	$(CARGO) bench --bench dashboard -- $(NODES)
 	$(CARGO) bench --bench report
 	$(CARGO) bench --bench nccl
+	$(CARGO) bench --bench compare -- $(NODES)
 
 soak: setup
 	@tests/lab/soak.sh

@@ -88,53 +88,57 @@ fn of_nic(
         (&then.port.hw_counters, &now.port.hw_counters, false),
     ];
     for (then, after, is_of_port) in sets {
-        let gap = |why: String| Gap {
+        let why = match (then, after) {
+            // Neither run has them: mostly no such counters exist.
+            (Fact::Unknown { .. }, Fact::Unknown { .. }) => continue,
+            (Fact::Known { .. }, Fact::Unknown { why }) => format!("unknown after: {why}"),
+            (Fact::Unknown { why }, Fact::Known { .. }) => format!("unknown before: {why}"),
+            (Fact::Known { .. }, Fact::Known { .. }) if was_restarted => {
+                "the node was restarted meanwhile, and counts from zero".into()
+            }
+            (Fact::Known { value: then, .. }, Fact::Known { value: after, .. }) => {
+                if !of_set(then, after, is_of_port, (rail, &now.id), changes) {
+                    continue;
+                }
+                "some were reset meanwhile".into()
+            }
+        };
+        gaps.push(Gap {
             what: "counters".into(),
             place: Place::Nic(rail, now.id.clone()),
             why,
             matters: false,
-        };
-        let (then, after) = match (then, after) {
-            (Fact::Known { value: then, .. }, Fact::Known { value: after, .. }) => (then, after),
-            (Fact::Known { .. }, Fact::Unknown { why }) => {
-                gaps.push(gap(format!("unknown after: {why}")));
-                continue;
-            }
-            (Fact::Unknown { why }, Fact::Known { .. }) => {
-                gaps.push(gap(format!("unknown before: {why}")));
-                continue;
-            }
-            // Neither run has them: mostly no such counters exist.
-            _ => continue,
-        };
-        if was_restarted {
-            gaps.push(gap(
-                "the node was restarted meanwhile, and counts from zero".into(),
-            ));
-            return;
-        }
-        let mut was_reset = false;
-        for counter in after.errors() {
-            match step(then, counter, is_of_port) {
-                Some(Ok(counted)) => changes.push(CounterChange {
-                    name: counter.name.clone(),
-                    rail,
-                    nic: now.id.clone(),
-                    counted,
-                    now: counter.value,
-                }),
-                Some(Err(())) => was_reset = true,
-                None => {}
-            }
-        }
-        let was_higher = |counter: &Counter| {
-            let now = after.get(&counter.name);
-            now.is_some_and(|now| now.value < counter.value)
-        };
-        if was_reset || then.errors().any(was_higher) {
-            gaps.push(gap("some were reset meanwhile".into()));
+        });
+    }
+}
+
+/// Tells which went up, and returns whether any was reset.
+fn of_set(
+    then: &Counters,
+    now: &Counters,
+    is_of_port: bool,
+    (rail, nic): (Rail, &NicId),
+    changes: &mut Vec<CounterChange>,
+) -> bool {
+    let mut was_reset = false;
+    for counter in now.errors() {
+        match step(then, counter, is_of_port) {
+            Some(Ok(counted)) => changes.push(CounterChange {
+                name: counter.name.clone(),
+                rail,
+                nic: nic.clone(),
+                counted,
+                now: counter.value,
+            }),
+            Some(Err(())) => was_reset = true,
+            None => {}
         }
     }
+    let was_higher = |counter: &Counter| {
+        let now = now.get(&counter.name);
+        now.is_some_and(|now| now.value < counter.value)
+    };
+    was_reset || then.errors().any(was_higher)
 }
 
 /// How far a counter went; `Err` where it was reset, `None` where it stood still or was not read before.

@@ -1,7 +1,7 @@
 //! Two runs beside each other: what got slower, faster, came, went or changed, with chance taken into
 //! account. Pure; the same two ledgers always compare alike, whatever the order of their nodes.
 //!
-//! [`facts`] and [`counters`] are of use alone: they need surveys, and no rates.
+//! [`facts()`] and [`counters()`] are of use alone: they need surveys, and no rates.
 
 mod counters;
 mod facts;
@@ -25,7 +25,7 @@ pub use spread::{LEAST_CHANGE, Spread};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::judge::{Judgement, reached};
+use crate::judge::{Judgement, Reached, reached};
 use crate::ledger::Ledger;
 use crate::model::{Direction, NicId, NodeName, Pair, Rail, RunEnd, Subject};
 
@@ -230,48 +230,26 @@ impl Comparison {
 pub fn compare(before: Side<'_>, after: Side<'_>, nodes: Nodes) -> Result<Comparison, Refusal> {
     let sides = [before, after];
     let ledgers = sides.map(|side| side.ledger);
-    let (Some(one), Some(other)) = (ledgers[0].settings(), ledgers[1].settings()) else {
-        return Err(Refusal::NoRun);
-    };
-    if one.simulated != other.simulated {
-        return Err(Refusal::Simulated);
-    }
-    let settings = settings::changes(one, other);
+    let settings = asked_for(ledgers)?;
     let mut gaps = unended(ledgers);
     let seen = presence::presence(ledgers, nodes, &mut gaps);
     let measured = ledgers.map(reached);
-    let rates = match settings::rates_differ_by_design(&settings) {
-        Some(why) => {
-            gaps.push(Gap {
-                what: "rates".into(),
-                place: Place::Run,
-                why,
-                matters: true,
-            });
-            Rates::default()
-        }
-        None => rates::rates(&measured, &seen, &mut gaps),
-    };
-    let Facts {
-        mut changes,
-        gaps: unknown,
-        known_to_neither,
-        compared,
-        unchanged,
-    } = facts::of(ledgers, &seen.both);
-    gaps.extend(unknown);
+    let rates = comparable_rates(&settings, &measured, &seen, &mut gaps);
+    let mut facts = facts::of(ledgers, &seen.both);
+    gaps.append(&mut facts.gaps);
     // A NIC that is gone is told once.
-    changes.retain(|change| {
-        !(change.what == facts::RDMA_DEVICES && seen.tells_nics_of(&change.place))
-    });
-    let counters = counters::of(ledgers, &seen.both, &mut gaps);
+    let is_told = |change: &FactChange| {
+        change.what == facts::RDMA_DEVICES && seen.tells_nics_of(&change.place)
+    };
+    facts.changes.retain(|change| !is_told(change));
     let told = findings::Told {
         rates: &rates,
-        facts: &changes,
+        facts: &facts.changes,
         presence: &seen.things,
         expectations_differ: settings::expectations_differ(&settings),
     };
     let findings = findings::changes(sides, &measured, &seen, &told, &mut gaps);
+    let counters = counters::of(ledgers, &seen.both, &mut gaps);
     gaps.sort();
     gaps.dedup();
     Ok(Comparison {
@@ -280,17 +258,47 @@ pub fn compare(before: Side<'_>, after: Side<'_>, nodes: Nodes) -> Result<Compar
             of_nodes: seen.of_nodes,
             ends: rates.compared,
             of_ends: rates.of,
-            facts: compared,
+            facts: facts.compared,
         },
-        rates,
-        facts: groups::facts(changes, &unchanged),
+        facts: groups::facts(facts.changes, &facts.unchanged),
+        known_to_neither: facts.known_to_neither,
         presence: seen.things,
+        rates,
         counters,
         findings,
         settings,
         gaps,
-        known_to_neither,
     })
+}
+
+/// What differs in what two runs were asked for, if they can be held against each other.
+fn asked_for(ledgers: [&Ledger; 2]) -> Result<Vec<SettingChange>, Refusal> {
+    match ledgers.map(Ledger::settings) {
+        [Some(before), Some(after)] if before.simulated == after.simulated => {
+            Ok(settings::changes(before, after))
+        }
+        [Some(_), Some(_)] => Err(Refusal::Simulated),
+        _ => Err(Refusal::NoRun),
+    }
+}
+
+/// The rates, unless the runs were not measured alike.
+fn comparable_rates(
+    settings: &[SettingChange],
+    measured: &[Reached; 2],
+    seen: &presence::Seen,
+    gaps: &mut Vec<Gap>,
+) -> Rates {
+    let Some(why) = settings::rates_differ_by_design(settings) else {
+        return rates::rates(measured, seen, gaps);
+    };
+    gaps.push(Gap {
+        what: "rates".into(),
+        place: Place::Run,
+        why,
+        matters: true,
+    });
+    Rates::default()
 }
 
 /// A run that was not carried to its end has not measured all that it was asked for.

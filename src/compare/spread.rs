@@ -9,7 +9,7 @@
 //!
 //! s is the larger of two spreads: that of all d about their median, and that of the rates of each NIC about
 //! theirs within the runs. Both are 1.4826 times the median distance, which is the standard deviation of
-//! normal noise and stays what it is while less than half of the cluster changed (Rousseeuw and Croux,
+//! normal noise and stays what it is while no more than half of the cluster changed (Rousseeuw and Croux,
 //! Alternatives to the Median Absolute Deviation, 1993). n is how many are compared: of n normal ones, the
 //! chance that any exceeds k standard deviations to one side is at most n/2 · exp(−k²/2), so half a percent
 //! of a whole comparison (Bonferroni's inequality with the usual bound of the normal tail).
