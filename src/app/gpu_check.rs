@@ -12,7 +12,7 @@ const UNKNOWN: u8 = 3;
 
 /// Tries and prints.
 pub(super) fn run(arguments: &GpuCheckArgs) -> Result<u8, Failure> {
-    let (trials, unread) = try_gpus().map_err(|error| Failure::work(Failure::chain(&error)))?;
+    let (trials, unread) = try_gpus().map_err(Failure::work)?;
     let mut output = Output::standard();
     let style = output.style(arguments.color);
     match arguments.format {
@@ -25,7 +25,12 @@ pub(super) fn run(arguments: &GpuCheckArgs) -> Result<u8, Failure> {
 }
 
 fn code(trials: &[GpuTrial], unread: &[String]) -> u8 {
-    let nics = || trials.iter().filter_map(|trial| trial.nics.value()).flatten();
+    let nics = || {
+        trials
+            .iter()
+            .filter_map(|trial| trial.nics.value())
+            .flatten()
+    };
     let is_known = |trial: &GpuTrial| trial.nics.value().is_some_and(|nics| !nics.is_empty());
     match () {
         () if nics().any(|nic| !nic.is_direct()) => 1,
@@ -62,7 +67,10 @@ mod tests {
         };
         let of = |nics| trial(Fact::known(nics, "test"));
         let good = of(vec![nic(Attempt::Registered)]);
-        let bad = of(vec![nic(Attempt::Registered), nic(Attempt::Refused("no".into()))]);
+        let bad = of(vec![
+            nic(Attempt::Registered),
+            nic(Attempt::Refused("no".into())),
+        ]);
         assert_eq!(code(&[good.clone()], &[]), 0);
         assert_eq!(code(&[good.clone(), bad], &["GPU 2: lost".into()]), 1);
         assert_eq!(code(&[good.clone()], &["GPU 1: lost".into()]), 3);

@@ -29,7 +29,10 @@ pub fn gpu_check_text(
         let yes_or_no = |answer: &bool| if *answer { "yes" } else { "no" }.to_owned();
         let lines = [
             ("memory", told(&gpu.memory, ToString::to_string)),
-            ("GPUDirect RDMA, as the driver says", told(&gpu.gpudirect, yes_or_no)),
+            (
+                "GPUDirect RDMA, as the driver says",
+                told(&gpu.gpudirect, yes_or_no),
+            ),
             ("dma-buf, as the driver says", told(&gpu.dma_buf, yes_or_no)),
             (
                 "copies",
@@ -39,12 +42,24 @@ pub fn gpu_check_text(
             ),
         ];
         for (what, words) in lines {
-            paragraph(out, style, "  ", "    ", &format!("{what}: {}", visible(&words)))?;
+            paragraph(
+                out,
+                style,
+                "  ",
+                "    ",
+                &format!("{what}: {}", visible(&words)),
+            )?;
         }
         match &trial.nics {
             Fact::Known { value, .. } => nics(value, style, out)?,
             Fact::Unknown { why } => {
-                paragraph(out, style, "  ", "    ", &format!("NICs: cannot tell: {}", visible(why)))?;
+                paragraph(
+                    out,
+                    style,
+                    "  ",
+                    "    ",
+                    &format!("NICs: cannot tell: {}", visible(why)),
+                )?;
             }
         }
     }
@@ -82,7 +97,7 @@ fn told<T>(fact: &Fact<T>, words: impl Fn(&T) -> String) -> String {
 
 fn is_stand_in(trial: &GpuTrial) -> bool {
     let name = trial.gpu.name.value();
-    name.is_some_and(|name| name.starts_with(crate::model::STAND_IN_NAME))
+    name.is_some_and(|name| crate::model::is_stand_in(name))
 }
 
 /// Writes it for programs.
@@ -132,7 +147,10 @@ mod tests {
             nics: Fact::known(
                 vec![
                     nic("mlx5_0", Attempt::Registered),
-                    nic("bnxt_re0", Attempt::Refused("the driver of bnxt_re0 takes no dma-buf".into())),
+                    nic(
+                        "bnxt_re0",
+                        Attempt::Refused("the driver of bnxt_re0 takes no dma-buf".into()),
+                    ),
                 ],
                 "ibv_reg_mr",
             ),

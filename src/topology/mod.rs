@@ -10,7 +10,8 @@ pub mod words;
 
 pub use affinity::{Affinity, Endpoint, Nearest, affinity};
 pub use limit::{
-    LinkOnPath, PayloadSize, PcieLimit, capable_rate, links_on_path, payload_capable, pcie_limit, rates_with,
+    LinkOnPath, PayloadSize, PcieLimit, capable_rate, links_on_path, payload_capable, pcie_limit,
+    rates_with,
 };
 pub use path::{PathClass, path_class};
 pub use smi::{MAX_TEXT, TopoDevice, TopoError, TopoLink, TopoMatrix, TopoNote, read};

@@ -97,15 +97,24 @@ fn finding(ledger: &Ledger, node: &NodeName, refused: &[Refusal<'_>]) -> Finding
         true => String::new(),
         false => {
             let ways: Vec<&str> = promised.iter().map(String::as_str).collect();
-            format!(", though by the survey it would work by {}", ways.join(" or "))
+            format!(
+                ", though by the survey it would work by {}",
+                ways.join(" or ")
+            )
         }
     };
-    let verb = if refused.len() == 1 { "refuses" } else { "refuse" };
+    let verb = if refused.len() == 1 {
+        "refuses"
+    } else {
+        "refuse"
+    };
     plain(
         Rule::GpuDirectOff,
         Severity::Fault,
         Subject::Node(node.clone()),
-        format!("GPUDirect RDMA does not work on {node}: {devices} {verb} memory of the GPUs{though}."),
+        format!(
+            "GPUDirect RDMA does not work on {node}: {devices} {verb} memory of the GPUs{though}."
+        ),
         evidence(refused).collect(),
         REFUSED_REMEDY,
     )
@@ -176,7 +185,10 @@ fn expected(
         .filter(|_| !of.stand_in)
         .and_then(|tree| capable_rate(tree, of.gpu));
     if let Some(rate) = link {
-        return Some((rate, "the PCIe link that its ends are capable of".to_owned()));
+        return Some((
+            rate,
+            "the PCIe link that its ends are capable of".to_owned(),
+        ));
     }
     let others = all
         .iter()
@@ -220,20 +232,25 @@ mod tests {
     use crate::judge::judge;
     use crate::judge::rules::testing::without_gpudirect;
     use crate::ledger::testing::{events, ledger};
-    use crate::model::{
-        Event, GPU_MEMORY_REFUSED, MemoryWay, NvidiaDriver, Outcome, ProbeStage,
-    };
+    use crate::model::{Event, GPU_MEMORY_REFUSED, MemoryWay, NvidiaDriver, Outcome, ProbeStage};
 
     const H100: &str = "NVIDIA H100 80GB HBM3";
 
     /// A run on nodes with GPUs, by whose survey dma-buf works or nothing does.
     fn run(open: bool) -> Vec<Event> {
-        let mut events = on_gpus(events(3, 2, &|_, _, _| Some(391.0)), MemoryWay::DmaBuf, H100);
+        let mut events = on_gpus(
+            events(3, 2, &|_, _, _| Some(391.0)),
+            MemoryWay::DmaBuf,
+            H100,
+        );
         for event in &mut events {
             if let Event::NodeSurveyed { facts, .. } = event {
                 let gpus = without_gpudirect();
                 (facts.pcie, facts.host, facts.gpudirect) = (gpus.pcie, gpus.host, gpus.gpudirect);
-                facts.gpu.nvidia = gpus.gpu.nvidia.map(|driver| NvidiaDriver { open, ..driver });
+                facts.gpu.nvidia = gpus
+                    .gpu
+                    .nvidia
+                    .map(|driver| NvidiaDriver { open, ..driver });
             }
         }
         events
@@ -285,7 +302,11 @@ mod tests {
             "GPUDirect RDMA does not work on node02: mlx5_0, mlx5_1 refuse memory of the GPUs, though by the \
              survey it would work by dma-buf."
         );
-        assert!(found[0].evidence[0].saw.starts_with("registration was refused: GPU memory is"));
+        assert!(
+            found[0].evidence[0]
+                .saw
+                .starts_with("registration was refused: GPU memory is")
+        );
     }
 
     #[test]
@@ -293,7 +314,9 @@ mod tests {
         let mut events = run(false);
         refused_on_node02(&mut events);
         let found = off(&events);
-        let of_node = found.iter().find(|f| f.subject == Subject::Node("node02".into()));
+        let of_node = found
+            .iter()
+            .find(|f| f.subject == Subject::Node("node02".into()));
         let last = of_node.unwrap().evidence.last().unwrap();
         assert!(last.saw.starts_with("registration was refused"), "{last:?}");
         assert_eq!(found.len(), 3, "the survey's findings on the others stay");
@@ -330,7 +353,10 @@ mod tests {
                 continue;
             };
             let pair = &plan[probe];
-            let ends = [(&pair.from, &mut measurement.memory), (&pair.to, &mut value.memory)];
+            let ends = [
+                (&pair.from, &mut measurement.memory),
+                (&pair.to, &mut value.memory),
+            ];
             for (nic, memory) in ends {
                 let gpu = memory.as_mut().unwrap().gpu.as_mut().unwrap();
                 if let (true, Fact::Known { value, .. }) = (nic.node.0 == *node, &mut gpu.copies) {
@@ -350,7 +376,11 @@ mod tests {
             let address = crate::model::testing::pcie::TwoSockets::GPU0;
             for event in &mut events {
                 if let Event::ProbeEnded {
-                    outcome: Outcome::Measured { measurement, verified },
+                    outcome:
+                        Outcome::Measured {
+                            measurement,
+                            verified,
+                        },
                     ..
                 } = event
                 {
@@ -368,7 +398,8 @@ mod tests {
         let said = slow(&at(copied("node02", 400.0, 100.0)));
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(
-            said[0].starts_with("Data is copied from GPU 0000:") && said[0].contains(" of node02 at 100"),
+            said[0].starts_with("Data is copied from GPU 0000:")
+                && said[0].contains(" of node02 at 100"),
             "{said:?}"
         );
         assert_eq!(slow(&at(copied("node02", 400.0, 400.0))), [""; 0]);

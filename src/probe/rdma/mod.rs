@@ -458,7 +458,11 @@ mod tests {
             message_size: Bytes(size),
             ..spec(size, 16, 1, 1000)
         };
-        for kind in [ProbeKind::RdmaWrite, ProbeKind::RdmaRead, ProbeKind::RdmaSend] {
+        for kind in [
+            ProbeKind::RdmaWrite,
+            ProbeKind::RdmaRead,
+            ProbeKind::RdmaSend,
+        ] {
             assert_eq!(not_on_a_gpu(&on_gpu(kind, 65_536)), None, "{kind:?}");
         }
         assert_eq!(not_on_a_gpu(&on_gpu(ProbeKind::RdmaWrite, 8)), None);
@@ -473,7 +477,10 @@ mod tests {
             measure: Measure::PingPong,
             ..on_gpu(ProbeKind::RdmaSend, 4096)
         };
-        let refused = Job::new(&ball, Role::Target).map(drop).unwrap_err().to_string();
+        let refused = Job::new(&ball, Role::Target)
+            .map(drop)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("played in host memory"), "{refused}");
         let host = ProbeSpec {
             memory: MemoryKind::Host,
