@@ -512,11 +512,13 @@ fn output_that_nobody_takes_is_told() {
 
 /// A driver library for tests, whose GPUs are host memory, in a folder for LD_LIBRARY_PATH. `None`, loudly,
 /// where there is no compiler.
-fn stand_in_for_cuda() -> Option<tempfile::TempDir> {
+fn stand_in_for_cuda(wrong: &str) -> Option<tempfile::TempDir> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/cuda.c");
     let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-DWHOLE", "-o"])
+        .args(["-shared", "-fPIC", "-DWHOLE"])
+        .arg(format!("-DWRONG=\"{wrong}\""))
+        .arg("-o")
         .arg(dir.path().join("libcuda.so.1"))
         .arg(source)
         .status();
@@ -532,7 +534,7 @@ fn stand_in_for_cuda() -> Option<tempfile::TempDir> {
 
 #[test]
 fn gpus_that_are_none_are_said_to_be_that() {
-    let Some(dir) = stand_in_for_cuda() else {
+    let Some(dir) = stand_in_for_cuda("") else {
         return;
     };
     let check = |format: &str| {
@@ -567,4 +569,19 @@ fn without_a_driver_nothing_is_claimed_of_gpus() {
     if checked.get_output().status.code() == Some(3) {
         checked.stderr(says("libcuda.so.1").or(says("cuInit")));
     }
+}
+
+/// Nothing breaks cuInit off, and the libraries' destructors may wait for it: the process ends all the same.
+#[test]
+fn a_driver_that_hangs_holds_nobody() {
+    let Some(dir) = stand_in_for_cuda("wedged") else {
+        return;
+    };
+    assert_cmd::Command::new(BINARY)
+        .arg("gpu-check")
+        .env("LD_LIBRARY_PATH", dir.path())
+        .timeout(std::time::Duration::from_secs(120))
+        .assert()
+        .code(3)
+        .stderr(says("the CUDA driver did not answer cuInit within 10 s"));
 }

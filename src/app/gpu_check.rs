@@ -12,7 +12,7 @@ const UNKNOWN: u8 = 3;
 
 /// Tries and prints.
 pub(super) fn run(arguments: &GpuCheckArgs) -> Result<u8, Failure> {
-    let (trials, unread) = try_gpus().map_err(|error| Failure::work(Failure::chain(&error)))?;
+    let (trials, unread) = try_gpus().map_err(Failure::work)?;
     let mut output = Output::standard();
     let style = output.style(arguments.color);
     match arguments.format {

@@ -33,6 +33,7 @@ mod watching;
 use std::process::ExitCode;
 
 use crate::cli::{Cli, Command, ConfigCommand};
+use crate::gpu::leave_if_hung;
 
 /// Does what was asked for. The exit code is part of the interface: 0 all at line rate, 1 faults
 /// found, 2 bad usage or configuration, 3 could not judge.
@@ -65,11 +66,14 @@ pub fn run(cli: Cli) -> ExitCode {
         } => config::show_default(),
         Command::Agent => agent::run(),
     };
-    match done {
-        Ok(code) => ExitCode::from(code),
+    let code = match done {
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("linerate: {failure}");
-            ExitCode::from(failure.code())
+            failure.code()
         }
-    }
+    };
+    // Everything is written by now.
+    leave_if_hung(code.into());
+    ExitCode::from(code)
 }

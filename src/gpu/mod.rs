@@ -12,7 +12,7 @@ mod nvml;
 #[cfg(test)]
 mod nvml_tests;
 
-pub use cuda::{Cuda, CudaDevice};
+pub use cuda::{Cuda, CudaDevice, leave_if_hung};
 pub use error::CudaError;
 pub use facts::cuda;
 pub use memory::{GpuMemory, PinnedMemory};

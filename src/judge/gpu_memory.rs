@@ -5,8 +5,8 @@ use std::fmt;
 
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
-    CopyRates, Fact, GPU_MEMORY_REFUSED, MemoryUsed, MemoryWay, NO_GPU_MEMORY, NicId, Outcome,
-    PciAddress, ProbeStage, RefusedWay,
+    CopyRates, Fact, GPU_MEMORY_REFUSED, MemoryUsed, MemoryWay, NicId, NodeName, Outcome,
+    PciAddress, RefusedWay,
 };
 
 use super::gpu_of_nic;
@@ -142,26 +142,13 @@ fn of_probe<'a>(ledger: &Ledger, probe: &'a Probe) -> Vec<(&'a NicId, GpuMemory)
             told.filter_map(|(nic, used)| Some((nic, GpuMemory::used(used?)?)))
                 .collect()
         }
-        Some(Outcome::Failed {
-            stage: ProbeStage::Prepare,
-            node: Some(node),
-            why,
-        }) => {
-            let verdict = match () {
-                () if why.starts_with(GPU_MEMORY_REFUSED) => GpuVerdict::NotAvailable(why.clone()),
-                () if why.starts_with(NO_GPU_MEMORY) => GpuVerdict::CannotTell(why.clone()),
-                () => return Vec::new(),
-            };
-            let theirs = ends.into_iter().filter(|nic| nic.node == *node);
-            theirs
-                .map(|nic| {
-                    (
-                        nic,
-                        GpuMemory::without(verdict.clone(), gpu(ledger, nic).ok()),
-                    )
-                })
-                .collect()
-        }
+        Some(Outcome::Failed { node, why, .. }) => ends
+            .into_iter()
+            .map(|nic| {
+                let verdict = failed(nic, node.as_ref(), why);
+                (nic, GpuMemory::without(verdict, gpu(ledger, nic).ok()))
+            })
+            .collect(),
         // Said of each end by itself: the other may have a GPU.
         Some(Outcome::NotRun { .. }) => ends
             .into_iter()
@@ -171,6 +158,21 @@ fn of_probe<'a>(ledger: &Ledger, probe: &'a Probe) -> Vec<(&'a NicId, GpuMemory)
             })
             .collect(),
         _ => Vec::new(),
+    }
+}
+
+/// What a failure says of an end. The first end to fail ends the probe: of the other nothing is known.
+fn failed(nic: &NicId, node: Option<&NodeName>, why: &str) -> GpuVerdict {
+    let is_of_nic = node == Some(&nic.node);
+    match () {
+        () if is_of_nic && why.starts_with(GPU_MEMORY_REFUSED) => {
+            GpuVerdict::NotAvailable(why.to_owned())
+        }
+        () if is_of_nic => GpuVerdict::CannotTell(why.to_owned()),
+        () => GpuVerdict::CannotTell(match node {
+            Some(node) => format!("no data was moved: {node} reports: {why}"),
+            None => format!("no data was moved: {why}"),
+        }),
     }
 }
 
@@ -241,7 +243,7 @@ pub mod testing {
 mod tests {
     use super::*;
     use crate::ledger::testing::{events, ledger};
-    use crate::model::Event;
+    use crate::model::{Event, NO_GPU_MEMORY, ProbeStage};
 
     const H100: &str = "NVIDIA H100 80GB HBM3";
 
@@ -286,13 +288,16 @@ mod tests {
         let refused = failed(format!(
             "{GPU_MEMORY_REFUSED}, of GPU 0: peer memory: no module"
         ));
-        assert_eq!(refused.len(), 1, "{refused:?}");
         assert!(matches!(refused[0].1.verdict, GpuVerdict::NotAvailable(_)));
+        let of_other = refused[1].1.verdict.to_string();
+        assert!(
+            of_other.starts_with("cannot tell: no data was moved: node01 reports: GPU memory is"),
+            "{of_other}"
+        );
         let missing = failed(format!(
             "{NO_GPU_MEMORY} of GPU 0: libcuda.so.1 is not installed"
         ));
         assert!(matches!(missing[0].1.verdict, GpuVerdict::CannotTell(_)));
-        assert_eq!(failed("no memory".into()), []);
     }
 
     #[test]

@@ -18,8 +18,9 @@ pub use probes::{Brief, Came};
 pub use rates::{NodeWatch, PortRates, Tally};
 
 use crate::model::{
-    Event, Fact, Measurement, MemoryUsed, NicId, NodeFacts, NodeName, Outcome, Pair, PciFunction,
-    PlannedPair, Purpose, Rail, RailNic, RdmaDevice, RunEnd, RunSettings, Shared, Verification,
+    CudaDriver, Event, Fact, Measurement, MemoryUsed, NicId, NodeFacts, NodeName, Outcome, Pair,
+    PciFunction, PlannedPair, Purpose, Rail, RailNic, RdmaDevice, RunEnd, RunSettings, Shared,
+    Verification,
 };
 
 /// How far a node has come.
@@ -127,7 +128,11 @@ impl Ledger {
                     agent: agent.clone(),
                 };
             }
-            Event::NodeSurveyed { node, facts } => self.survey(node, (**facts).clone()),
+            Event::NodeSurveyed { node, facts } => {
+                let cuda = facts.gpu.cuda.value();
+                self.stand_in |= cuda.is_some_and(CudaDriver::has_stand_in);
+                self.survey(node, (**facts).clone());
+            }
             Event::NodeLost { node, why } => {
                 let node = self.node(node);
                 node.losses.push(why.clone());
@@ -180,7 +185,7 @@ impl Ledger {
         }
     }
 
-    /// Whether anything went through memory that was called a GPU's and was none.
+    /// Whether memory was called a GPU's, or would have been, that is none: of a driver library for tests.
     pub fn has_stand_in(&self) -> bool {
         self.stand_in
     }

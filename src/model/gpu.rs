@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, Fact, PciAddress};
+use super::{Bytes, Fact, PciAddress, is_stand_in};
 
 /// The drivers' view of the GPUs. Where the node has no GPU of a maker, nobody looked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -116,6 +116,12 @@ impl CudaDriver {
         const MAX_GPUS: usize = 64;
         let mut gpus = self.gpus.iter().take(MAX_GPUS);
         gpus.find(|gpu| gpu.address == *address)
+    }
+
+    /// Whether it is a library for tests, whose GPUs are none.
+    pub fn has_stand_in(&self) -> bool {
+        let mut names = self.gpus.iter().filter_map(|gpu| gpu.name.value());
+        names.any(|name| is_stand_in(name))
     }
 }
 

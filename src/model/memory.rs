@@ -87,7 +87,7 @@ pub struct GpuUsed {
 
 /// What the name of a GPU begins with that is none: memory of the host, handed out by a driver library
 /// that was made for tests.
-pub const STAND_IN_NAME: &str = "Stand-in";
+const STAND_IN_NAME: &str = "Stand-in";
 
 impl MemoryUsed {
     /// Host memory in pages of the usual size, or huge ones.
@@ -105,8 +105,13 @@ impl MemoryUsed {
     /// Whether the GPU is a stand-in, so that what was measured says nothing of one.
     pub fn is_stand_in(&self) -> bool {
         let name = self.gpu.as_ref().map(|gpu| gpu.name.as_str());
-        name.is_some_and(|name| name.starts_with(STAND_IN_NAME))
+        name.is_some_and(is_stand_in)
     }
+}
+
+/// Whether a GPU of this name is none.
+pub fn is_stand_in(name: &str) -> bool {
+    name.starts_with(STAND_IN_NAME)
 }
 
 /// What came of registering memory of a GPU in one way.

@@ -60,7 +60,7 @@ pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
 pub use in_use::{busy_with, held_by_a_job, is_left_alone, left_alone};
 pub use memory::{
     Attempt, CopyRates, GPU_MEMORY_REFUSED, GpuTrial, GpuUsed, MemoryUsed, MemoryWay,
-    NO_GPU_MEMORY, NicAttempts, RefusedWay, STAND_IN_NAME,
+    NO_GPU_MEMORY, NicAttempts, RefusedWay, is_stand_in,
 };
 pub use netdev::{
     ArpSettings, Bond, Interface, Lossless, NetdevSettings, Pause, Priorities, Routing,

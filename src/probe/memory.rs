@@ -74,8 +74,12 @@ fn open(port: &LocalPort) -> Result<Opened, ProbeError> {
             why: "none is known".to_owned(),
         });
     };
-    let opened = Cuda::start().and_then(|cuda| {
-        let device = cuda.gpu_at(address)?;
+    // Said without the address, as of all GPUs alike.
+    let cuda = Cuda::start().map_err(|error| ProbeError::NoGpuMemory {
+        of: "any GPU".to_owned(),
+        why: error.to_string(),
+    })?;
+    let opened = cuda.gpu_at(address).and_then(|device| {
         let name = device.name()?;
         Ok((device, name))
     });
@@ -101,6 +105,9 @@ fn allocate(gpu: &Opened, length: usize) -> Result<Arc<GpuMemory>, ProbeError> {
     Ok(Arc::new(memory))
 }
 
+/// A way, and what tries it.
+type Attempt<'a> = (MemoryWay, &'a dyn Fn() -> Result<MemoryRegion, String>);
+
 /// By dma-buf where the driver exports one and the NIC takes it, else by peer memory.
 ///
 /// Both sides are asked by trying: a list of modules or attributes proves nothing.
@@ -121,7 +128,7 @@ fn direct(
         register(&ForeignWay::DmaBuf(descriptor))
     };
     let mut tried = Vec::new();
-    let ways: [(MemoryWay, &dyn Fn() -> Result<MemoryRegion, String>); 2] = [
+    let ways: [Attempt<'_>; 2] = [
         (MemoryWay::DmaBuf, &dma_buf),
         (MemoryWay::PeerMemory, &|| register(&ForeignWay::PeerMemory)),
     ];

@@ -97,7 +97,7 @@ fn told<T>(fact: &Fact<T>, words: impl Fn(&T) -> String) -> String {
 
 fn is_stand_in(trial: &GpuTrial) -> bool {
     let name = trial.gpu.name.value();
-    name.is_some_and(|name| name.starts_with(crate::model::STAND_IN_NAME))
+    name.is_some_and(|name| crate::model::is_stand_in(name))
 }
 
 /// Writes it for programs.

@@ -108,12 +108,12 @@ pub fn gpu_memory_is_moved_by_way_of_the_host(bench: &mut Bench) {
 pub fn memory_that_no_module_takes_is_refused(bench: &mut Bench) {
     let report = both(bench, "nopeer", "gpu");
     report.ends_with(1);
+    // Whichever end fails first ends the probe.
     let found = report.findings();
-    assert!(
-        found.contains(&"gpudirect-off node01".to_owned()),
-        "{report}"
-    );
-    report.shows("GPUDirect RDMA does not work on node01: rxe0, rxe1 refuse memory of the GPUs");
+    let is_off = |finding: &String| finding.starts_with("gpudirect-off node0");
+    assert!(found.iter().any(is_off), "{report}");
+    report.shows("GPUDirect RDMA does not work on node0");
+    report.shows("memory of the GPUs, though by the survey it would work by peermem");
     report.shows("no peer memory module takes this address; load nvidia_peermem");
     let is_refused = |nic: &Value| nic["verdict"] == "not_available";
     assert!(told(&report).iter().any(is_refused), "{report}");
@@ -129,7 +129,13 @@ pub fn gpu_memory_that_cannot_be_had_is_not_replaced(bench: &mut Bench) {
     ] {
         let report = report(bench, [wrong; 2], "gpu");
         report.ends_with(3);
-        report.shows("no GPU memory could be tried of GPU");
+        report.shows("no GPU memory could be tried of");
+        let is_stand_in = matches!(wrong, Some("full" | "managed"));
+        assert_eq!(
+            report.text.starts_with("STAND-IN: "),
+            is_stand_in,
+            "{report}"
+        );
         report.shows(words);
         assert!(!told(&report).is_empty(), "{report}");
         for nic in told(&report) {

@@ -138,27 +138,27 @@ const SERVER_CASES: &[Case] = &[
         server::a_healthy_server_has_no_finding,
     ),
     (
-        "gpu_memory_is_moved_by_peer_memory",
+        "gpu::gpu_memory_is_moved_by_peer_memory",
         gpu::gpu_memory_is_moved_by_peer_memory,
     ),
     (
-        "a_driver_without_dma_buf_is_told_from_a_nic_without",
+        "gpu::a_driver_without_dma_buf_is_told_from_a_nic_without",
         gpu::a_driver_without_dma_buf_is_told_from_a_nic_without,
     ),
     (
-        "gpu_memory_is_moved_by_way_of_the_host",
+        "gpu::gpu_memory_is_moved_by_way_of_the_host",
         gpu::gpu_memory_is_moved_by_way_of_the_host,
     ),
     (
-        "memory_that_no_module_takes_is_refused",
+        "gpu::memory_that_no_module_takes_is_refused",
         gpu::memory_that_no_module_takes_is_refused,
     ),
     (
-        "gpu_memory_that_cannot_be_had_is_not_replaced",
+        "gpu::gpu_memory_that_cannot_be_had_is_not_replaced",
         gpu::gpu_memory_that_cannot_be_had_is_not_replaced,
     ),
     (
-        "a_slow_link_of_a_gpu_shows_in_its_copies",
+        "gpu::a_slow_link_of_a_gpu_shows_in_its_copies",
         gpu::a_slow_link_of_a_gpu_shows_in_its_copies,
     ),
 ];

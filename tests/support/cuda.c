@@ -2,7 +2,8 @@
  * the tests that use it, and is no part of what is shipped. PCI lists the addresses of its GPUs, with commas
  * between them; there is one more that does not answer, unless WHOLE is defined. WRONG names what goes wrong:
  *
- *   nogpu, stub, mismatch, nameless (an error of no name), hang   it does not start
+ *   nogpu, stub, mismatch, nameless (an error of no name), hang,
+ *   wedged (nor does it let the process end)                      it does not start
  *   nodmabuf, old (an attribute is not known), longname           what it says of the GPU
  *   full (out of memory), managed (memory of the wrong kind)      it allocates nothing of use
  *   nopeer                                                        no NIC takes the memory's address
@@ -40,15 +41,23 @@ static int text(char *to, int room, const char *from)
     return OK;
 }
 
+static volatile int hangs;
+
 int cuInit(unsigned flags)
 {
     if (flags)
         return INVALID;
-    if (wrong("hang"))
-        for (;;)
-            pause();
+    for (hangs = wrong("hang") || wrong("wedged"); hangs;)
+        pause();
     return wrong("stub") ? STUB : wrong("mismatch") ? MISMATCH : wrong("nogpu") ? NO_DEVICE :
            wrong("nameless") ? NAMELESS : OK;
+}
+
+/* As a driver's destructor does that waits for a lock. */
+__attribute__((destructor)) static void end(void)
+{
+    while (hangs && wrong("wedged"))
+        pause();
 }
 
 int cuDriverGetVersion(int *version) { *version = 12040; return OK; }
