@@ -71,9 +71,12 @@ mod tests {
             nic(Attempt::Registered),
             nic(Attempt::Refused("no".into())),
         ]);
-        assert_eq!(code(&[good.clone()], &[]), 0);
+        assert_eq!(code(std::slice::from_ref(&good), &[]), 0);
         assert_eq!(code(&[good.clone(), bad], &["GPU 2: lost".into()]), 1);
-        assert_eq!(code(&[good.clone()], &["GPU 1: lost".into()]), 3);
+        assert_eq!(
+            code(std::slice::from_ref(&good), &["GPU 1: lost".into()]),
+            3
+        );
         assert_eq!(code(&[good, of(vec![])], &[]), 3);
         assert_eq!(code(&[trial(Fact::unknown("no libibverbs"))], &[]), 3);
         assert_eq!(code(&[], &[]), 3);

@@ -103,7 +103,7 @@ pub(super) fn changes(
             finding: finding.clone(),
         });
     }
-    changes.sort_by(|a, b| key(a).cmp(&key(b)));
+    changes.sort_by_key(key);
     changes
 }
 

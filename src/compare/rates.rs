@@ -94,19 +94,19 @@ pub(super) fn rates(measured: &[Reached; 2], seen: &Seen, gaps: &mut Vec<Gap>) -
     let keys: BTreeSet<Key<'_>> = then.keys().chain(now.keys()).copied().collect();
     let mut both = Vec::new();
     for key in &keys {
-        match (then.get(key), now.get(key)) {
-            (Some(then), Some(now)) => match (&then.sample, &now.sample) {
-                (Ok(before), Ok(after)) => both.push(Both {
-                    end: &now.end,
-                    before,
-                    after,
-                }),
-                (Err(_), Err(_)) | (Ok(_), Err(_)) | (Err(_), Ok(_)) => {
-                    gaps.extend(unmeasured(then, now));
-                }
-            },
-            // A NIC that only one of them has is told as that.
-            _ => {}
+        // A NIC that only one of them has is told as that.
+        let (Some(then), Some(now)) = (then.get(key), now.get(key)) else {
+            continue;
+        };
+        match (&then.sample, &now.sample) {
+            (Ok(before), Ok(after)) => both.push(Both {
+                end: &now.end,
+                before,
+                after,
+            }),
+            (Err(_), Err(_)) | (Ok(_), Err(_)) | (Err(_), Ok(_)) => {
+                gaps.extend(unmeasured(then, now));
+            }
         }
     }
     let pairs = common_pairs(before, after, seen);

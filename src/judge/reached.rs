@@ -148,10 +148,9 @@ fn failures(ledger: &Ledger, observed: &Observed<'_>) -> HashMap<usize, String> 
             _ => continue,
         };
         let pair = &probe.planned.pair;
-        for number in [&pair.from, &pair.to].map(|nic| observed.cast.number(nic)) {
-            if let Some(number) = number {
-                failures.entry(number).or_insert_with(|| why.clone());
-            }
+        let numbers = [&pair.from, &pair.to].map(|nic| observed.cast.number(nic));
+        for number in numbers.into_iter().flatten() {
+            failures.entry(number).or_insert_with(|| why.clone());
         }
     }
     failures

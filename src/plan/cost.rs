@@ -256,7 +256,10 @@ pub(crate) mod tests {
         let probes = cost_probes(&settings(), &usual());
         for (step, spec) in &bursts {
             assert!(probes.iter().all(|probe| probe.spec != *spec), "{step}");
-            assert_eq!(specs(*step, &settings(), &usual()), [spec.clone()]);
+            assert_eq!(
+                specs(*step, &settings(), &usual()),
+                std::slice::from_ref(spec)
+            );
             assert!(!spec.account && spec.memory == MemoryKind::Host);
         }
         let only = vec![CostStep::Tcp];

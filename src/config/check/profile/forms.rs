@@ -69,7 +69,7 @@ pub(super) const WHOLE: Form<u64> = Form {
             Toml::String(text) => text.trim().parse().ok()?,
             _ => return None,
         };
-        (0..=MOST).contains(&number).then(|| number as u64)
+        u64::try_from(number).ok().filter(|_| number <= MOST)
     },
 };
 
