@@ -41,6 +41,8 @@ fn code(trials: &[GpuTrial], unread: &[String]) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use super::*;
     use crate::model::{Attempt, CudaGpu, Fact, NicAttempts, PciAddress};
 
@@ -71,9 +73,9 @@ mod tests {
             nic(Attempt::Registered),
             nic(Attempt::Refused("no".into())),
         ]);
-        assert_eq!(code(&[good.clone()], &[]), 0);
+        assert_eq!(code(slice::from_ref(&good), &[]), 0);
         assert_eq!(code(&[good.clone(), bad], &["GPU 2: lost".into()]), 1);
-        assert_eq!(code(&[good.clone()], &["GPU 1: lost".into()]), 3);
+        assert_eq!(code(slice::from_ref(&good), &["GPU 1: lost".into()]), 3);
         assert_eq!(code(&[good, of(vec![])], &[]), 3);
         assert_eq!(code(&[trial(Fact::unknown("no libibverbs"))], &[]), 3);
         assert_eq!(code(&[], &[]), 3);
