@@ -2,7 +2,7 @@
 # The cases of the lab again and again: each N times (default 5) on one lab, with a table at the end: how
 # often the verdict was right, and what was named where it was not. Records and reports of runs that went
 # wrong are kept. CASE is part of the names of the cases to run (default: all those on four nodes).
-#   tests/lab/soak.sh [N [CASE]]            tests/lab/soak.sh 20 four::a_slow_receiver
+#   tests/lab/soak.sh [N [CASE]]            tests/lab/soak.sh 20 four::a_slow_receiver_and
 # PROFILE: the one of Cargo to build with (default: release).
 # KILLS: at how many random moments a_run_goes_on_wherever_it_was_killed kills the controller, in all its
 # runs together (default 20).

@@ -98,12 +98,8 @@ const CASES: &[Case] = &[
 /// Those on four nodes, so that whoever is under test has partners that are proved good.
 const FOUR_CASES: &[Case] = &[
     (
-        "four::a_slow_receiver_is_named",
-        faults::a_slow_receiver_is_named,
-    ),
-    (
-        "four::a_nic_that_is_slow_both_ways_is_named_twice",
-        faults::a_nic_that_is_slow_both_ways_is_named_twice,
+        "four::a_slow_receiver_and_a_nic_that_is_slow_both_ways",
+        faults::a_slow_receiver_and_a_nic_that_is_slow_both_ways,
     ),
     (
         "four::rails_that_are_slow_only_together",
@@ -142,10 +138,6 @@ const SERVER_CASES: &[Case] = &[
         gpu::gpu_memory_is_moved_by_peer_memory,
     ),
     (
-        "gpu::a_driver_without_dma_buf_is_told_from_a_nic_without",
-        gpu::a_driver_without_dma_buf_is_told_from_a_nic_without,
-    ),
-    (
         "gpu::gpu_memory_is_moved_by_way_of_the_host",
         gpu::gpu_memory_is_moved_by_way_of_the_host,
     ),
@@ -156,10 +148,6 @@ const SERVER_CASES: &[Case] = &[
     (
         "gpu::gpu_memory_that_cannot_be_had_is_not_replaced",
         gpu::gpu_memory_that_cannot_be_had_is_not_replaced,
-    ),
-    (
-        "gpu::a_slow_link_of_a_gpu_shows_in_its_copies",
-        gpu::a_slow_link_of_a_gpu_shows_in_its_copies,
     ),
 ];
 
