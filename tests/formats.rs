@@ -369,8 +369,5 @@ fn what_cannot_be_written_is_refused_before_anything_runs() {
     refused(&["demo", "-o", "/"], "cannot write /: it is a folder");
     refused(&["inspect", "-f", "junit"], "[possible values: text, json]");
     let cost = ["cost", "n[1-2]", "-f", "junit"];
-    refused(
-        &cost,
-        "is not written as junit: ask for text, json",
-    );
+    refused(&cost, "is not written as junit: ask for text, json");
 }
