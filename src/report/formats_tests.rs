@@ -140,6 +140,26 @@ fn written(write: Writes, ledger: &Ledger, acceptance: Option<&Acceptance>) -> S
 }
 
 #[test]
+fn every_format_of_a_run_with_hostile_names() {
+    let ledger = hostile();
+    for (name, write) in FORMATS {
+        insta::assert_snapshot!(name, written(write, &ledger, None));
+    }
+}
+
+#[test]
+fn every_format_of_what_a_profile_says() {
+    let (ledger, acceptance) = (hostile(), acceptance());
+    for (name, write) in FORMATS {
+        if name.starts_with("csv") {
+            continue;
+        }
+        let text = written(write, &ledger, Some(&acceptance));
+        insta::assert_snapshot!(format!("accept_{name}"), text);
+    }
+}
+
+#[test]
 fn nothing_steers_a_terminal() {
     let ledger = hostile();
     for (name, write) in FORMATS {

@@ -37,8 +37,12 @@ pub fn junit(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut root = Root {
         out,
         tag: Some(Vec::new()),
+        failed: None,
     };
-    report.serialize(&mut root).map_err(io::Error::other)?;
+    if let Err(error) = report.serialize(&mut root) {
+        // The serializer's own words are that it failed.
+        return Err(root.failed.unwrap_or_else(|| io::Error::other(error)));
+    }
     root.flush()
 }
 
@@ -102,6 +106,8 @@ struct Root<'o> {
     out: &'o mut dyn Write,
     /// What came before the root's tag was whole.
     tag: Option<Vec<u8>>,
+    /// Why it could not be written on.
+    failed: Option<io::Error>,
 }
 
 impl Root<'_> {
@@ -130,8 +136,14 @@ impl Root<'_> {
 
 impl Write for Root<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.take_tag(bytes)?;
-        Ok(bytes.len())
+        match self.take_tag(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                let kind = error.kind();
+                self.failed = Some(error);
+                Err(kind.into())
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
