@@ -359,7 +359,7 @@ fn what_cannot_be_written_is_refused_before_anything_runs() {
             said(&output)
         );
     };
-    let names = "ask for text, markdown, json, jsonl, csv-pairs, csv-nodes, junit, tap";
+    let names = "ask for text, markdown, json, jsonl, html, csv-pairs, csv-nodes, junit, tap";
     refused(&["demo", "-f", "yaml"], names);
     refused(
         &["demo", "-o", "/nonexistent/report.csv"],
