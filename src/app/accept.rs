@@ -9,13 +9,13 @@ use super::failure::Failure;
 use super::replay::{cut_off, recalled};
 use super::reports::{Ran, Reports};
 use super::resume::{self, Begun};
-use super::{config, report, sweep};
+use super::{config, report, retention, sweep};
 use crate::accept::{Before, accept, init};
 use crate::cli::{AcceptArgs, Format};
 use crate::config::{Cluster, Profile, read_profile};
 use crate::judge::judge;
 use crate::ledger::Ledger;
-use crate::model::{CostSettings, CostStep, RunSettings};
+use crate::model::{CostSettings, CostStep, Retention, RunSettings};
 use crate::record::read;
 use crate::report::{checks, nagios_code, nagios_line};
 
@@ -60,8 +60,9 @@ fn work(arguments: &AcceptArgs) -> Result<u8, Failure> {
     }
     ran.acceptance = Some(acceptance);
     let verdict = reports.write(&ran)?;
-    if arguments.from.is_none() {
+    if let Some(retained) = kept.retention {
         report::say_where(&kept.ledger, &kept.record, "accept");
+        retention::after_run(retained, &kept.record);
     }
     Ok(if arguments.nagios { code } else { verdict })
 }
@@ -110,6 +111,8 @@ fn earlier(file: &Path) -> Result<(Ledger, String), Failure> {
 struct Kept {
     ledger: Ledger,
     record: PathBuf,
+    /// Which of the records are kept, where it was made now.
+    retention: Option<Retention>,
 }
 
 /// The run that is judged: that of a record, or one that is made now.
@@ -120,8 +123,11 @@ fn kept(arguments: &AcceptArgs, steps: &[CostStep]) -> Result<Kept, Failure> {
         if let Some(torn) = &torn {
             eprintln!("{}", cut_off(file, torn, &ledger));
         }
-        let record = file.clone();
-        return Ok(Kept { ledger, record });
+        return Ok(Kept {
+            ledger,
+            record: file.clone(),
+            retention: None,
+        });
     }
     let run = arguments.run();
     let cluster = report::cluster(&run)?;
@@ -136,8 +142,11 @@ fn kept(arguments: &AcceptArgs, steps: &[CostStep]) -> Result<Kept, Failure> {
             Some(mut record) => report::conduct(&cluster, settings, so_far, &mut record)?,
             None => so_far,
         };
-        let record = path.clone();
-        return Ok(Kept { ledger, record });
+        return Ok(Kept {
+            ledger,
+            record: path.clone(),
+            retention: Some(cluster.record),
+        });
     }
     let seed = arguments.seed.unwrap_or_else(rand::random);
     let settings = settings(seed)?;
@@ -146,8 +155,11 @@ fn kept(arguments: &AcceptArgs, steps: &[CostStep]) -> Result<Kept, Failure> {
         eprintln!("{note}");
     }
     let ledger = report::conduct(&cluster, settings, Ledger::default(), &mut record)?;
-    let record = record.path().to_owned();
-    Ok(Kept { ledger, record })
+    Ok(Kept {
+        ledger,
+        record: record.path().to_owned(),
+        retention: Some(cluster.record),
+    })
 }
 
 /// What the cluster file and the command line ask for, and the ways of moving data whose cost the profile is

@@ -7,9 +7,8 @@ use std::io::{self, Write};
 use memchr::memmem::find;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::Run;
 use super::cases::{Case, CaseIs, Suite, suites};
-use super::text::SIMULATED;
+use super::{Run, provisos};
 use crate::model::visible;
 
 /// Writes the report as JUnit XML, as Jenkins, GitLab and GitHub actions read it.
@@ -22,12 +21,12 @@ pub fn junit(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
         None => "linerate".to_owned(),
     };
     let mut report = Report::new(one_line(&name));
-    let simulated = run.ledger.settings().is_some_and(|s| s.simulated);
     let began = run.span.and_then(|span| began(span.began_ms));
     for all in suites(run) {
         let mut suite = suite(&all);
-        if simulated {
-            suite.add_property(("simulated", SIMULATED));
+        for proviso in provisos(run.ledger) {
+            let (name, _) = proviso.split_once(':').unwrap_or((proviso, ""));
+            suite.add_property((name.to_lowercase().as_str(), proviso));
         }
         if let Some(began) = &began {
             suite.extra.insert("timestamp".into(), began.into());

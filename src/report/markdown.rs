@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::Run;
 use super::ends::{End, Ends, Is};
 use super::findings::{Named, in_full, kinds, mark, named, reasons};
-use super::text::{SIMULATED, Style, counted, headline};
+use super::text::{Style, counted, headline};
+use super::{Run, provisos};
 use crate::model::{
     Acceptance, AcceptanceVerdict, CheckOutcome, CheckResult, Finding, Gbps, Weight, visible,
 };
@@ -27,8 +27,8 @@ pub fn markdown(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
         "report"
     };
     writeln!(out, "## linerate {command}\n")?;
-    if run.ledger.settings().is_some_and(|s| s.simulated) {
-        writeln!(out, "> {}\n", escaped(SIMULATED))?;
+    for proviso in provisos(run.ledger) {
+        writeln!(out, "> {}\n", escaped(proviso))?;
     }
     if let Some(acceptance) = run.acceptance {
         accepted(acceptance, out)?;

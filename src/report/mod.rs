@@ -47,6 +47,14 @@ pub use openmetrics::openmetrics;
 pub use tap::tap;
 pub use text::{Style, headline, text};
 
+/// What every form of a report has to say first: that nothing was measured, or not on what it seems.
+fn provisos(ledger: &Ledger) -> impl Iterator<Item = &'static str> {
+    let simulated = ledger.settings().is_some_and(|settings| settings.simulated);
+    let simulated = simulated.then_some(text::SIMULATED);
+    let stand_in = ledger.has_stand_in().then_some(gpu_memory::STAND_IN);
+    simulated.into_iter().chain(stand_in)
+}
+
 /// What a report is written from.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {

@@ -109,6 +109,12 @@ fn of_run(run: &Run<'_>, metrics: &mut Metrics<'_>) -> io::Result<()> {
         Vec::new(),
         one(simulated),
     )?;
+    metrics.gauge(
+        "linerate_run_stand_in_gpu",
+        "Whether a driver library for tests stood in for GPUs.",
+        Vec::new(),
+        one(run.ledger.has_stand_in()),
+    )?;
     let complete = one(run.ledger.end() == Some(RunEnd::Complete));
     let help = "Whether the run tried everything that it was to measure.";
     metrics.gauge("linerate_run_complete", help, Vec::new(), complete)?;

@@ -6,9 +6,8 @@
 
 use std::io::{self, Write};
 
-use super::Run;
 use super::cases::{Case, CaseIs, Suite, suites};
-use super::text::SIMULATED;
+use super::{Run, provisos};
 use crate::model::visible;
 
 /// Writes the report as TAP.
@@ -19,8 +18,8 @@ pub fn tap(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
     let suites = suites(run);
     let count: usize = suites.iter().map(|suite| suite.cases.len()).sum();
     writeln!(out, "TAP version 14")?;
-    if run.ledger.settings().is_some_and(|s| s.simulated) {
-        writeln!(out, "# {SIMULATED}")?;
+    for proviso in provisos(run.ledger) {
+        writeln!(out, "# {proviso}")?;
     }
     writeln!(out, "1..{count}")?;
     let mut number = 0;

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use super::cost::cost;
 use super::findings::{cannot_tell, findings, paragraph};
-use super::gpu_memory::{STAND_IN, gpu_memory_text};
+use super::gpu_memory::gpu_memory_text;
+use super::provisos;
 use super::rates::rates;
 use crate::judge::Judgement;
 use crate::ledger::{Covered, Ledger, NodeState};
@@ -44,11 +45,8 @@ pub fn text(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if ledger.settings().is_some_and(|settings| settings.simulated) {
-        paragraph(out, style, "", "", SIMULATED)?;
-    }
-    if ledger.has_stand_in() {
-        paragraph(out, style, "", "", STAND_IN)?;
+    for proviso in provisos(ledger) {
+        paragraph(out, style, "", "", proviso)?;
     }
     headline(ledger, judgement, style, out)?;
     findings(&judgement.findings, style, out)?;

@@ -43,10 +43,10 @@ fn told(found: &Comparison, trend: Trend) -> BTreeSet<String> {
 }
 
 #[test]
-fn chance_makes_no_regression_in_twenty_runs_of_a_thousand_nics() {
+fn chance_makes_no_regression_among_a_thousand_nics() {
     let scenario = scenario(128, 8, "");
     let first = run(&scenario, 1);
-    for seed in 2..=21 {
+    for seed in 2..=7 {
         let found = between(&first, &run(&scenario, seed));
         for trend in [Trend::Worse, Trend::Better] {
             assert_eq!(told(&found, trend), BTreeSet::new(), "seed {seed}");

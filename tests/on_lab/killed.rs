@@ -1,7 +1,7 @@
 //! The controller is killed at a random moment, and the run goes on: nothing is left on the nodes,
 //! nothing is lost, nothing is measured twice, and the verdict is that of a run that was not cut.
 //!
-//! `LINERATE_LAB_KILLS` says how many moments (2), `LINERATE_LAB_SEED` which ones: the seed of a case that
+//! `LINERATE_LAB_KILLS` says how many moments (1), `LINERATE_LAB_SEED` which ones: the seed of a case that
 //! fails is printed.
 
 use std::path::Path;
@@ -31,7 +31,7 @@ pub fn a_run_goes_on_wherever_it_was_killed(bench: &mut Bench) {
     whole.complains(&["half-bandwidth node02 rxe1 tx"]);
     let seed = number("LINERATE_LAB_SEED").unwrap_or_else(|| fastrand::u64(..));
     let mut random = fastrand::Rng::with_seed(seed);
-    for time in 1..=number("LINERATE_LAB_KILLS").unwrap_or(2) {
+    for time in 1..=number("LINERATE_LAB_KILLS").unwrap_or(1) {
         let after = length.mul_f64(random.f64());
         let moment = format!("kill {time} after {after:.1?} of {length:.1?}, seed {seed}");
         println!("{moment}");

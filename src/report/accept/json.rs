@@ -18,6 +18,7 @@ struct Document<'a> {
     /// Tells it from a report.
     kind: &'static str,
     simulated: bool,
+    stand_in_gpu: bool,
     profile: &'a str,
     verdict: AcceptanceVerdict,
     exit_code: u8,
@@ -67,6 +68,7 @@ pub fn accept_json(
         linerate: env!("CARGO_PKG_VERSION"),
         kind: "acceptance",
         simulated: ledger.settings().is_some_and(|settings| settings.simulated),
+        stand_in_gpu: ledger.has_stand_in(),
         profile: &acceptance.profile,
         verdict,
         exit_code: verdict.exit_code(),

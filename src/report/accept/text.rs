@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::super::findings::{findings, paragraph};
-use super::super::text::{SIMULATED, Style, headline};
+use super::super::provisos;
+use super::super::text::{Style, headline};
 use super::Counts;
 use crate::judge::Judgement;
 use crate::ledger::Ledger;
@@ -33,8 +34,8 @@ pub fn accept_text(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if ledger.settings().is_some_and(|settings| settings.simulated) {
-        writeln!(out, "{SIMULATED}")?;
+    for proviso in provisos(ledger) {
+        writeln!(out, "{proviso}")?;
     }
     verdict(acceptance, style, out)?;
     for weight in [Weight::Must, Weight::Should] {

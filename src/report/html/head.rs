@@ -12,7 +12,7 @@ use crate::judge::{CostReport, Judgement};
 use crate::ledger::{Ledger, NodeState};
 use crate::model::{RunEnd, Severity, Span, Verdict};
 use crate::report::Run;
-use crate::report::text::SIMULATED;
+use crate::report::provisos;
 
 /// What the page looks like, and what it does.
 const STYLE: &str = include_str!("../../../assets/report/report.css");
@@ -26,7 +26,7 @@ pub(super) struct Head<'a> {
     class: &'static str,
     warnings: String,
     acceptance: Option<(&'static str, &'static str, &'a str)>,
-    simulated: Option<&'static str>,
+    provisos: Vec<&'static str>,
     partial: Option<&'static str>,
     facts: Vec<(&'static str, String)>,
     contents: Vec<(&'static str, &'static str, Option<usize>)>,
@@ -62,10 +62,7 @@ impl<'a> Head<'a> {
                 let (words, class) = accepted(acceptance.verdict());
                 (words, class, acceptance.profile.as_str())
             }),
-            simulated: ledger
-                .settings()
-                .is_some_and(|settings| settings.simulated)
-                .then_some(SIMULATED),
+            provisos: provisos(ledger).collect(),
             partial: partial(ledger),
             facts: facts(run, only_cost),
             contents,
