@@ -208,6 +208,7 @@ fn results_of_a_profile_are_what_the_schema_says() {
         "linerate": "0.1.0",
         "kind": "acceptance",
         "simulated": false,
+        "stand_in_gpu": false,
         "profile": acceptance.profile,
         "verdict": acceptance.verdict(),
         "exit_code": acceptance.verdict().exit_code(),
