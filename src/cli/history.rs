@@ -69,7 +69,7 @@ pub struct HistoryArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     pub keep_days: Option<u32>,
 
-    /// The cluster file whose [record] says what is kept, where it is not said here
+    /// The cluster file whose section on records says what is kept, where it is not said here
     #[arg(short, long, value_name = "FILE", requires = "prune")]
     pub config: Option<PathBuf>,
 }
