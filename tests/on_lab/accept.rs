@@ -12,13 +12,17 @@ fn profile() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/profiles/lab.toml")
 }
 
-/// What becomes of the profile, and the exit code.
+/// What becomes of the lab's profile, and the exit code.
 fn held(report: &Report) -> (Value, Option<i32>) {
+    held_against(&profile(), &report.record)
+}
+
+fn held_against(profile: &Path, record: &Path) -> (Value, Option<i32>) {
     let output = Command::new(LINERATE)
         .arg("accept")
-        .arg(profile())
+        .arg(profile)
         .arg("--from")
-        .arg(&report.record)
+        .arg(record)
         .args(["--format", "json"])
         .output()
         .expect("the binary starts");
@@ -77,5 +81,32 @@ pub fn cannot_judge(report: &Report, nodes: &[&str]) {
     for node in nodes {
         let coverage = format!("coverage {node}");
         assert!(unjudged.contains(&coverage), "{coverage}: {unjudged:#?}");
+    }
+}
+
+/// Makes a profile of a healthy run, which the run itself passes.
+pub fn made_of(report: &Report, profile: &Path) {
+    let output = Command::new(LINERATE)
+        .arg("accept")
+        .arg(profile)
+        .args(["--init", "--from"])
+        .arg(&report.record)
+        .output()
+        .expect("the binary starts");
+    assert!(output.status.success(), "{output:?}");
+    let (document, code) = held_against(profile, &report.record);
+    assert_eq!(code, Some(0), "{document:#}");
+}
+
+/// Asserts that a recorded run is rejected by each of these checks, of whom is named with it.
+pub fn rejects_each(profile: &Path, record: &Path, checks: &[(&str, &str)]) {
+    let (document, code) = held_against(profile, record);
+    assert_eq!(code, Some(1), "{document:#}");
+    let failed = came_out(&document, "failed");
+    for (check, whom) in checks {
+        let of_check = |line: &&String| line.split(' ').next() == Some(check);
+        let found: Vec<_> = failed.iter().filter(of_check).collect();
+        let is_named = found.iter().any(|line| line.contains(whom));
+        assert!(is_named, "{check} of {whom}: {failed:#?}");
     }
 }

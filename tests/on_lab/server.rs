@@ -1,7 +1,11 @@
 //! Nodes with a server's PCIe tree and GPUs: what is planted inside them is named, and nothing else.
 
+use std::path::PathBuf;
+use std::sync::Mutex;
+
 use linerate_lab::{Fault, judge};
 
+use crate::accept::{made_of, rejects_each};
 use crate::bench::{Bench, NODES};
 use crate::running::Report;
 
@@ -12,6 +16,9 @@ pub const FAULTS: &[&str] = &[
     "no-peermem:node03",
     "mtu:node03:0:1500",
 ];
+
+/// The record of the nodes with their faults, for the profile that is made of them without.
+static PLANTED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Runs, and holds the report against the faults in the way that the demo does.
 fn judged(bench: &mut Bench) -> Report {
@@ -50,6 +57,7 @@ pub fn what_is_planted_in_nodes_is_named(bench: &mut Bench) {
     let report = judged(bench);
     report
         .shows("NIC rxe1 of node01 (rail 1): Its PCIe link trained at Gen4 x8 (capable: Gen4 x16)");
+    *PLANTED.lock().expect("a path") = Some(report.record);
 }
 
 /// The same nodes without faults: stand-in GPUs and emulated bridges are no reason for a complaint.
@@ -61,4 +69,16 @@ pub fn a_healthy_server_has_no_finding(bench: &mut Bench) {
     assert_eq!(fact(&report, 0, &nic), fact(&report, 1, &nic), "{report}");
     let said: Vec<_> = report.findings();
     assert!(said.is_empty(), "not even notes: {said:?}");
+    let profile = bench.path("healthy.toml");
+    made_of(&report, &profile);
+    let planted = PLANTED.lock().expect("a path").take();
+    if let Some(planted) = planted {
+        let checks = [
+            ("pcie", "rxe1 of node01"),
+            ("gpu-path", "GPU1 of node02"),
+            ("gpudirect", "node03"),
+            ("mtu", "rxe0 of node03"),
+        ];
+        rejects_each(&profile, &planted, &checks);
+    }
 }
