@@ -23,7 +23,7 @@ use linerate::ledger::Ledger;
 use linerate::model::Event;
 use linerate::record::{Reader, Writer, span};
 use linerate::report::{
-    Run, Style, csv_nodes, csv_pairs, json, jsonl, junit, markdown, openmetrics, tap, text,
+    Run, Style, csv_nodes, csv_pairs, html, json, jsonl, junit, markdown, openmetrics, tap, text,
 };
 use linerate::simulated::SimulatedFleet;
 use nix::time::{ClockId, clock_gettime};
@@ -33,7 +33,7 @@ const RAILS: u16 = 8;
 
 type Form = fn(&Run<'_>, &Path, &mut dyn Write) -> io::Result<()>;
 
-const FORMS: [(&str, Form); 9] = [
+const FORMS: [(&str, Form); 10] = [
     ("text", |run, _, out| {
         let style = Style {
             color: false,
@@ -52,6 +52,7 @@ const FORMS: [(&str, Form); 9] = [
     ("junit", |run, _, out| junit(run, out)),
     ("tap", |run, _, out| tap(run, out)),
     ("openmetrics", |run, _, out| openmetrics(run, out)),
+    ("html", |run, _, out| html(run, out)),
 ];
 
 /// CPU time of this thread.
