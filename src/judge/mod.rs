@@ -14,6 +14,7 @@ mod gpu_of_nic;
 mod gpudirect;
 mod links;
 mod localise;
+mod loop_back;
 mod nccl;
 mod observe;
 mod reached;
@@ -37,6 +38,9 @@ pub use gpu_memory::{GpuMemory, GpuVerdict, gpu_memory};
 pub use gpu_of_nic::gpu_of_nic;
 pub use gpudirect::{GpuKind, GpuPair, GpuWay, gpu_kind, gpu_pairs};
 pub use localise::{Localised, localise};
+#[cfg(test)]
+pub use loop_back::testing as loop_back_testing;
+pub use loop_back::{LoopPair, LoopVerdict, loop_pairs};
 pub use nccl::{NcclProblem, NcclSurvey, nccl_problems};
 pub use observe::{Observation, Observed, observe};
 pub use reached::{EndReached, NoRate, Reached, Sample, reached};

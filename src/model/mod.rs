@@ -17,6 +17,7 @@ mod gpudirect;
 mod host;
 mod ids;
 mod in_use;
+mod loop_back;
 mod memory;
 mod netdev;
 mod nic;
@@ -58,6 +59,7 @@ pub use host::{
 };
 pub use ids::{NicId, NodeName, Pair, PciAddress, ProbeId, Rail};
 pub use in_use::{busy_with, held_by_a_job, is_left_alone, left_alone};
+pub use loop_back::{LoopMoved, LoopTransfer, LoopWay};
 pub use memory::{
     Attempt, CopyRates, GPU_MEMORY_REFUSED, GpuTrial, GpuUsed, MemoryUsed, MemoryWay,
     NO_GPU_MEMORY, NicAttempts, RefusedWay, is_stand_in,

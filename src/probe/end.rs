@@ -23,7 +23,13 @@ pub fn prepare(
 ) -> Result<Prepared, ProbeError> {
     let way = match spec.kind.is_tcp() {
         true => PreparedWay::Tcp(Box::new(tcp::prepare(spec, role, place, nonce)?)),
-        false => PreparedWay::Rdma(Box::new(rdma::prepare(spec, role, port, nonce)?)),
+        false => PreparedWay::Rdma(Box::new(rdma::prepare(
+            spec,
+            role,
+            port,
+            nonce,
+            rdma::Ordering::Relaxed,
+        )?)),
     };
     let cpus = place.cpus.value().cloned().unwrap_or_default();
     Ok(Prepared { way, cpus })

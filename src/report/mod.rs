@@ -37,7 +37,7 @@ pub use checks::checks;
 pub use cost::{cost_headline, cost_json, cost_text};
 pub use csv::{csv_nodes, csv_pairs};
 pub use explain::{explain, rules};
-pub use gpu_check::{gpu_check_json, gpu_check_text};
+pub use gpu_check::{GpuCheck, gpu_check_json, gpu_check_text};
 pub use html::html;
 pub use json::{REPORT_SCHEMA, json};
 pub use jsonl::jsonl;

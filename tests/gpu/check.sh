@@ -44,7 +44,9 @@ done
 try inspect "$linerate" inspect
 "$linerate" inspect --format json >"$out/inspect.json" 2>/dev/null
 try gpu-check "$linerate" gpu-check
-"$linerate" gpu-check --format json >"$out/gpu-check.json" 2>/dev/null
+# Each NIC sends to itself, with each GPU in turn.
+try gpu-transfer "$linerate" gpu-check --transfer
+"$linerate" gpu-check --transfer --format json >"$out/gpu-check.json" 2>/dev/null
 
 if [ $# -gt 0 ]; then
     for memory in gpu gpu-staged host; do

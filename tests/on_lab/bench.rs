@@ -1,9 +1,13 @@
 //! The lab as the cases use it: cluster files made from the lab's own, changes to nodes that are undone,
 //! and questions to nodes.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use linerate_lab::control::{NodeStatus, Phase};
 use linerate_lab::{Lab, Options};
 use toml::{Table, Value};
@@ -194,6 +198,25 @@ impl Bench {
     pub fn change(&mut self, node: &str, script: &str, undo: &str) {
         self.undo.push((node.to_owned(), undo.to_owned()));
         self.root(node, script);
+    }
+
+    /// What linerate prints when root runs it on a node, whatever it makes of what it finds.
+    pub fn linerate_on(&mut self, node: &str, arguments: &str) -> String {
+        const PLACE: &str = "/tmp/linerate";
+        let mut ssh = self.lab.ssh_command("root", node).expect("a node");
+        let mut ssh = ssh
+            .arg(format!("gzip -dc > {PLACE} && chmod 755 {PLACE}"))
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("ssh starts");
+        let mut binary = File::open(env!("CARGO_BIN_EXE_linerate")).expect("the binary");
+        let mut packed = GzEncoder::new(ssh.stdin.take().expect("a pipe"), Compression::fast());
+        std::io::copy(&mut binary, &mut packed).expect("the node takes it");
+        drop(packed.finish().expect("the node takes it"));
+        assert!(ssh.wait().expect("ssh ends").success());
+        let said = self.root(node, &format!("{PLACE} {arguments} || :"));
+        self.root(node, &format!("rm {PLACE}"));
+        said
     }
 
     /// What a script prints that root runs on a node and that must succeed.

@@ -94,6 +94,32 @@ pub fn gpu_memory_is_moved_by_peer_memory(bench: &mut Bench) {
     let is_slow = |finding: &String| finding.starts_with("gpu-copy-slow");
     let slow: Vec<String> = report.findings().into_iter().filter(is_slow).collect();
     assert_eq!(slow, ["gpu-copy-slow node01"; 2], "{report}");
+    each_nic_sends_to_itself(bench, "node02");
+}
+
+/// Every NIC with every GPU of a node, in every way, by the real binary there.
+fn each_nic_sends_to_itself(bench: &mut Bench, node: &str) {
+    let out = bench.linerate_on(node, "gpu-check --transfer --format json");
+    let check: Value = serde_json::from_str(&out).unwrap_or_else(|why| panic!("{why}: {out}"));
+    assert_eq!(check["stand_in_gpu"], true, "{check:#}");
+    let transfers = check["transfers"].as_array().expect("transfers");
+    // Two NICs, each with two GPUs in five ways, and without one.
+    assert_eq!(transfers.len(), 2 * (1 + 2 * 5), "{check:#}");
+    for transfer in transfers {
+        assert_eq!(transfer["bytes_wrong"], 0, "{transfer:#}");
+        assert!(transfer["bytes_checked"].as_u64() > Some(0), "{transfer:#}");
+        assert!(transfer["gbps"].as_f64() > Some(0.0), "{transfer:#}");
+    }
+    let pairs = check["pairs"].as_array().expect("pairs");
+    let told = |pair: &Value| format!("{} {}", pair["path"], pair["is_nearest"]);
+    let mut places: Vec<String> = pairs.iter().map(told).collect();
+    places.sort();
+    let (near, far) = ("\"PIX\" true", "\"SYS\" false");
+    assert_eq!(places, [near, near, far, far], "{check:#}");
+    for pair in pairs {
+        assert_eq!(pair["verdict"], "direct", "{pair:#}");
+        assert_eq!(pair["says"], "direct, by peer memory", "{pair:#}");
+    }
 }
 
 pub fn gpu_memory_is_moved_by_way_of_the_host(bench: &mut Bench) {

@@ -40,6 +40,15 @@ const BALLS: u32 = 16;
 /// late by that much before the initiator has to try again.
 const RECEIVES: u32 = 2;
 
+/// Whether PCIe writes into the memory may overtake each other, where library and device know of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ordering {
+    /// They may, but in a ping-pong, where somebody watches the last byte.
+    Relaxed,
+    /// They may not.
+    Strict,
+}
+
 /// What is done, of what was asked for.
 #[derive(Debug, Clone, Copy)]
 struct Job {
@@ -165,6 +174,7 @@ pub(super) fn prepare(
     role: Role,
     port: &LocalPort,
     nonce: u64,
+    ordering: Ordering,
 ) -> Result<Prepared, ProbeError> {
     let job = Job::new(spec, role)?;
     let link = open(port)?;
@@ -174,7 +184,7 @@ pub(super) fn prepare(
     let options = MemoryOptions {
         huge_pages: job.memory == MemoryKind::HostHuge,
         remote_read: job.kind == ProbeKind::RdmaRead,
-        in_order: job.ping_pong,
+        in_order: job.ping_pong || ordering == Ordering::Strict,
     };
     let mut obtained = obtain(&domain, job.memory, port, job.buffer(), options)?;
     if !job.ping_pong {

@@ -66,7 +66,7 @@ fn line(binding: &Binding, theme: &Theme) -> Line<'static> {
     Line::from(vec![
         Span::styled(format!("   {keys}"), theme.style(Role::Busy)),
         Span::styled(
-            pad(&format!(":{}", binding.name), 12),
+            pad(&format!(":{}", binding.name), 14),
             theme.style(Role::Dim),
         ),
         Span::raw(binding.help),
