@@ -96,7 +96,11 @@ fn today() -> Date {
 
 /// The record that a report must not replace.
 fn recorded(arguments: &AcceptArgs) -> Option<&Path> {
-    let records = [&arguments.from, &arguments.resume, &arguments.record];
+    let records = [
+        &arguments.from,
+        &arguments.run.resume,
+        &arguments.run.record,
+    ];
     records.into_iter().flatten().next().map(PathBuf::as_path)
 }
 
@@ -129,10 +133,10 @@ fn kept(arguments: &AcceptArgs, steps: &[CostStep]) -> Result<Kept, Failure> {
             retention: None,
         });
     }
-    let run = arguments.run();
-    let cluster = report::cluster(&run)?;
+    let run = &arguments.run;
+    let cluster = report::cluster(&arguments.cluster, &arguments.pick, run.accept_new)?;
     let settings = |seed| settings(arguments, &cluster, seed, steps);
-    if let Some(path) = &arguments.resume {
+    if let Some(path) = &run.resume {
         let Begun {
             so_far,
             settings,
@@ -148,9 +152,9 @@ fn kept(arguments: &AcceptArgs, steps: &[CostStep]) -> Result<Kept, Failure> {
             retention: Some(cluster.record),
         });
     }
-    let seed = arguments.seed.unwrap_or_else(rand::random);
+    let seed = run.seed.unwrap_or_else(rand::random);
     let settings = settings(seed)?;
-    let mut record = report::record(&run)?;
+    let mut record = report::new_record(run.record.as_deref())?;
     if let Some(note) = sweep::ungrouped(&cluster) {
         eprintln!("{note}");
     }
@@ -170,7 +174,7 @@ fn settings(
     seed: u64,
     steps: &[CostStep],
 ) -> Result<RunSettings, Failure> {
-    let mut settings = report::settings(&arguments.run(), cluster, seed)?;
+    let mut settings = report::settings(&arguments.report(), cluster, seed)?;
     if settings.cost.is_none() && !steps.is_empty() {
         settings.cost = Some(CostSettings {
             only: steps.to_vec(),

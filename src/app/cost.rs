@@ -15,22 +15,16 @@ pub(super) fn run(arguments: &CostArgs) -> Result<u8, Failure> {
     if let Some(scenario) = &arguments.scenario {
         return simulate(arguments, scenario);
     }
-    let cluster = config::cluster(
-        arguments.config.as_deref(),
-        &arguments.nodes,
-        arguments.accept_new,
-    )?;
-    let cluster = cluster
-        .without(&arguments.pick.exclude)
-        .map_err(|error| Failure::usage(format!("--exclude: {error}")))?;
-    if let Some(path) = &arguments.resume {
+    let run = &arguments.run;
+    let cluster = report::cluster(&arguments.cluster, &arguments.pick, run.accept_new)?;
+    if let Some(path) = &run.resume {
         let settings = |seed| settings(arguments, &cluster, seed);
         return report::go_on(path, &cluster, &arguments.reports, "cost", &settings);
     }
-    let seed = arguments.seed.unwrap_or_else(rand::random);
+    let seed = run.seed.unwrap_or_else(rand::random);
     let settings = settings(arguments, &cluster, seed)?;
-    let reports = Reports::open_of_cost(&arguments.reports, arguments.record.as_deref())?;
-    let mut record = report::new_record(arguments.record.as_deref())?;
+    let reports = Reports::open_of_cost(&arguments.reports, run.record.as_deref())?;
+    let mut record = report::new_record(run.record.as_deref())?;
     let ledger = report::conduct(&cluster, settings, Ledger::default(), &mut record)?;
     let code = reports.write(&Ran::recorded(&ledger, record.path()))?;
     report::say_where(&ledger, record.path(), "cost");
@@ -40,7 +34,7 @@ pub(super) fn run(arguments: &CostArgs) -> Result<u8, Failure> {
 
 fn settings(arguments: &CostArgs, cluster: &Cluster, seed: u64) -> Result<RunSettings, Failure> {
     let mut settings = cluster.settings(seed);
-    settings.force = arguments.force;
+    settings.force = arguments.run.force;
     sweep::pick_rails(&mut settings, arguments.pick.rails.as_ref())?;
     only_cost(&mut settings, arguments, cluster.cost.clone());
     Ok(settings)
@@ -57,13 +51,14 @@ fn only_cost(settings: &mut RunSettings, arguments: &CostArgs, cost: CostSetting
 
 fn simulate(arguments: &CostArgs, scenario: &Path) -> Result<u8, Failure> {
     let scenario = demo::scenario(Some(scenario))?;
-    let seed = arguments.seed.unwrap_or(1);
+    let run = &arguments.run;
+    let seed = run.seed.unwrap_or(1);
     let unusable = |errors| config::unusable("scenario", &errors);
     let mut settings = scenario.settings(seed).map_err(unusable)?;
     sweep::pick_rails(&mut settings, arguments.pick.rails.as_ref())?;
     only_cost(&mut settings, arguments, scenario.cost().map_err(unusable)?);
-    let reports = Reports::open_of_cost(&arguments.reports, arguments.record.as_deref())?;
-    let mut record = demo::record(arguments.record.as_deref(), &reports)?;
+    let reports = Reports::open_of_cost(&arguments.reports, run.record.as_deref())?;
+    let mut record = demo::record(run.record.as_deref(), &reports)?;
     let ledger = demo::conduct(&scenario, settings, record.writer.as_mut())?;
     let again = format!("--seed {seed} makes it again");
     reports.write(&record.ran(&ledger, again))

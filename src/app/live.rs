@@ -32,8 +32,9 @@ const SAMPLED_EVERY: Duration = Duration::from_secs(1);
 pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
     dashboard::needs_terminal()?;
     let asked = &arguments.run;
-    let cluster = report::cluster(asked)?;
-    let record = asked.resume.as_deref().or(asked.record.as_deref());
+    let run = &asked.run;
+    let cluster = report::cluster(&asked.cluster, &asked.pick, run.accept_new)?;
+    let record = run.resume.as_deref().or(run.record.as_deref());
     let reports = asked.reports.is_asked();
     let reports = reports
         .then(|| Reports::open(&asked.reports, record))
@@ -43,8 +44,9 @@ pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
         eprintln!("{note}");
     }
     let path = begun.record.as_ref().map(|record| record.path().to_owned());
-    let path = path.or_else(|| asked.resume.clone());
+    let path = path.or_else(|| asked.run.resume.clone());
     let title = asked
+        .cluster
         .config
         .as_ref()
         .map_or("linerate".to_owned(), |file| file.display().to_string());
@@ -82,17 +84,17 @@ pub(super) fn run(arguments: &DashboardArgs) -> Result<u8, Failure> {
 /// A new run, or one that goes on, with what was recorded of it before.
 fn begin(arguments: &DashboardArgs, cluster: &Cluster) -> Result<(Vec<Record>, Begun), Failure> {
     let asked = &arguments.run;
-    if let Some(path) = &asked.resume {
+    if let Some(path) = &asked.run.resume {
         let (before, _) = read(path).map_err(|error| Failure::usage(Failure::chain(&error)))?;
         let begun = resume::open(path, &|seed| report::settings(asked, cluster, seed))?;
         return Ok((before, begun));
     }
-    let seed = asked.seed.unwrap_or_else(rand::random);
+    let seed = asked.run.seed.unwrap_or_else(rand::random);
     let settings = report::settings(asked, cluster, seed)?;
     let begun = Begun {
         so_far: Ledger::default(),
         settings,
-        record: Some(report::record(asked)?),
+        record: Some(report::new_record(asked.run.record.as_deref())?),
     };
     Ok((Vec::new(), begun))
 }

@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::reports::{Ran, Reports, kept};
 use super::resume::{self, Begun};
 use super::{carriers, config, retention, start, sweep};
-use crate::cli::{ReportArgs, ReportsArgs};
+use crate::cli::{ClusterArgs, PickArgs, ReportArgs, ReportsArgs};
 use crate::cluster::{CarrierFleet, Conductor, Limits};
 use crate::config::Cluster;
 use crate::ledger::Ledger;
@@ -17,15 +17,16 @@ use crate::record::{RecordError, Writer, default_path};
 
 /// Runs, reports, and returns the verdict's exit code.
 pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
-    let cluster = cluster(arguments)?;
-    if let Some(path) = &arguments.resume {
+    let run = &arguments.run;
+    let cluster = cluster(&arguments.cluster, &arguments.pick, run.accept_new)?;
+    if let Some(path) = &run.resume {
         let settings = |seed| settings(arguments, &cluster, seed);
         return go_on(path, &cluster, &arguments.reports, "report", &settings);
     }
-    let seed = arguments.seed.unwrap_or_else(rand::random);
+    let seed = run.seed.unwrap_or_else(rand::random);
     let settings = settings(arguments, &cluster, seed)?;
-    let reports = Reports::open(&arguments.reports, arguments.record.as_deref())?;
-    let mut record = record(arguments)?;
+    let reports = Reports::open(&arguments.reports, run.record.as_deref())?;
+    let mut record = new_record(run.record.as_deref())?;
     if let Some(note) = sweep::ungrouped(&cluster) {
         eprintln!("{note}");
     }
@@ -37,15 +38,13 @@ pub(super) fn run(arguments: &ReportArgs) -> Result<u8, Failure> {
 }
 
 /// The nodes that are asked for.
-pub(super) fn cluster(arguments: &ReportArgs) -> Result<Cluster, Failure> {
-    let ReportArgs {
-        config: file,
-        nodes,
-        accept_new,
-        ..
-    } = arguments;
-    let cluster = config::cluster(file.as_deref(), nodes, *accept_new)?;
-    let cluster = cluster.without(&arguments.pick.exclude);
+pub(super) fn cluster(
+    whose: &ClusterArgs,
+    pick: &PickArgs,
+    accept_new: bool,
+) -> Result<Cluster, Failure> {
+    let cluster = config::cluster(whose.config.as_deref(), &whose.nodes, accept_new)?;
+    let cluster = cluster.without(&pick.exclude);
     cluster.map_err(|error| Failure::usage(format!("--exclude: {error}")))
 }
 
@@ -56,7 +55,7 @@ pub(super) fn settings(
     seed: u64,
 ) -> Result<RunSettings, Failure> {
     let mut settings = cluster.settings(seed);
-    settings.force = arguments.force;
+    settings.force = arguments.run.force;
     sweep::settle(&mut settings, &arguments.sweep)?;
     settings.cost = arguments.sweep.cost.then(|| cluster.cost.clone());
     sweep::pick_rails(&mut settings, arguments.pick.rails.as_ref())?;
@@ -90,10 +89,6 @@ pub(super) fn go_on(
     say_where(&ledger, path, command);
     retention::after_run(cluster.record, path);
     Ok(code)
-}
-
-pub(super) fn record(arguments: &ReportArgs) -> Result<Writer, Failure> {
-    new_record(arguments.record.as_deref())
 }
 
 /// A new record, in the usual place where none is asked for.

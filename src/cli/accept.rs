@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{PickArgs, ReportArgs, ReportsArgs, SweepArgs};
+use super::{ClusterArgs, PickArgs, ReportArgs, ReportsArgs, RunArgs, SweepArgs};
 
 const ACCEPT_EXAMPLES: &str = "\
 Examples:
@@ -39,14 +39,9 @@ pub struct AcceptArgs {
     #[arg(value_name = "PROFILE")]
     pub profile: PathBuf,
 
-    /// Only these nodes of the cluster file, as host lists such as 'node[001-128,140]'; without a
-    /// cluster file, the nodes there are
-    #[arg(value_name = "NODES")]
-    pub nodes: Vec<String>,
-
-    /// The cluster file: nodes, how to reach them, their rails, what is expected of them
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    /// Of which nodes.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
     /// Judge the run of this record, and measure nothing
     #[arg(long, value_name = "RUN", conflicts_with_all = ["nodes", "config", "list", "record", "resume", "accept_new",
@@ -79,25 +74,9 @@ pub struct AcceptArgs {
     #[command(flatten)]
     pub reports: ReportsArgs,
 
-    /// Record the run in this new file [default: a file in $XDG_STATE_HOME/linerate/runs]
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-
-    /// Go on with the run in this record, which was cut off or interrupted, and record on there
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "seed"])]
-    pub resume: Option<PathBuf>,
-
-    /// Believe the host key of a node that no known_hosts file has, and add it (never a changed one)
-    #[arg(long)]
-    pub accept_new: bool,
-
-    /// Probe NICs that a job uses, too; without it they are left out, and not judged
-    #[arg(long)]
-    pub force: bool,
-
-    /// The seed of the schedule, to repeat a run's [default: a new one, which the record states]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    /// How the run is kept and repeated.
+    #[command(flatten)]
+    pub run: RunArgs,
 
     // Last: a heading lasts until the end.
     /// Which pairs are measured, and how.
@@ -111,16 +90,11 @@ pub struct AcceptArgs {
 
 impl AcceptArgs {
     /// The run that is made: that of a report.
-    pub fn run(&self) -> ReportArgs {
+    pub fn report(&self) -> ReportArgs {
         ReportArgs {
-            nodes: self.nodes.clone(),
-            config: self.config.clone(),
+            cluster: self.cluster.clone(),
             reports: self.reports.clone(),
-            record: self.record.clone(),
-            resume: self.resume.clone(),
-            accept_new: self.accept_new,
-            force: self.force,
-            seed: self.seed,
+            run: self.run.clone(),
             sweep: self.sweep.clone(),
             pick: self.pick.clone(),
         }

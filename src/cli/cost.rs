@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{PickArgs, ReportsArgs};
+use super::{ClusterArgs, PickArgs, ReportsArgs, RunArgs};
 use crate::model::{CostStep, CostSteps};
 
 const COST_EXAMPLES: &str = "\
@@ -21,6 +21,8 @@ Steps: tcp, tcp-streams, tcp-zerocopy, write, write-poll, write-copied, read, se
   write-huge, latency-tcp, latency-write, latency-send, size-tcp, size-write, incast-write,
   incast-tcp (several nodes to one at once); `latency`, `size` and `incast` are all of theirs.
 
+How it is measured is in [probe.tcp] and [probe.cost] of the cluster file.
+
 What hosts may do without (huge pages, a third node for incast) is no failure where it is missing,
 unless --only names the step.
 
@@ -34,14 +36,9 @@ Exit codes:
 #[command(after_help = COST_EXAMPLES)]
 #[command(group = ArgGroup::new("whose").args(["nodes", "config", "scenario"]).required(true).multiple(true))]
 pub struct CostArgs {
-    /// Only these nodes of the cluster file, as host lists such as 'node[01-02]'; without a cluster
-    /// file, the nodes there are
-    #[arg(value_name = "NODES")]
-    pub nodes: Vec<String>,
-
-    /// The cluster file; its [probe.tcp] and [probe.cost] say how the cost is measured
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    /// Of which nodes.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
     /// Simulate this scenario instead: no packet is sent
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "config", "resume", "accept_new", "force"])]
@@ -55,25 +52,9 @@ pub struct CostArgs {
     #[command(flatten)]
     pub reports: ReportsArgs,
 
-    /// Record the run in this new file [default: a file in $XDG_STATE_HOME/linerate/runs]
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-
-    /// Go on with the run in this record, which was cut off or interrupted, and record on there
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "seed"])]
-    pub resume: Option<PathBuf>,
-
-    /// Believe the host key of a node that no known_hosts file has, and add it (never a changed one)
-    #[arg(long)]
-    pub accept_new: bool,
-
-    /// Probe NICs that a job uses, too; without it they are left out, and the report says why
-    #[arg(long)]
-    pub force: bool,
-
-    /// The seed of the schedule, to repeat a run's [default: a new one, which the report states]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    /// How the run is kept and repeated.
+    #[command(flatten)]
+    pub run: RunArgs,
 
     /// On which nodes and rails.
     #[command(flatten, next_help_heading = "What is measured")]

@@ -25,6 +25,7 @@ mod nccl_log;
 mod output;
 mod replay;
 mod report;
+mod run;
 mod sweep;
 mod watch;
 
@@ -48,6 +49,7 @@ pub use nccl_log::NcclLogArgs;
 pub use output::{Color, Format, FormatArg, PlainFormat, ReportsArgs};
 pub use replay::ReplayArgs;
 pub use report::ReportArgs;
+pub use run::{ClusterArgs, RunArgs};
 pub use sweep::{MemoryArg, PairArg, PatternArg, PickArgs, RailsArg, SweepArgs};
 pub use watch::WatchArgs;
 

@@ -1,10 +1,8 @@
 //! `linerate report`.
 
-use std::path::PathBuf;
-
 use clap::{ArgGroup, Args};
 
-use super::{PickArgs, ReportsArgs, SweepArgs};
+use super::{ClusterArgs, PickArgs, ReportsArgs, RunArgs, SweepArgs};
 
 const REPORT_EXAMPLES: &str = concat!(
     "\
@@ -34,38 +32,17 @@ Examples:
 #[command(after_help = REPORT_EXAMPLES)]
 #[command(group = ArgGroup::new("where").args(["nodes", "config"]).required(true).multiple(true))]
 pub struct ReportArgs {
-    /// Only these nodes of the cluster file, as host lists such as 'node[001-128,140]'; without a
-    /// cluster file, the nodes there are
-    #[arg(value_name = "NODES")]
-    pub nodes: Vec<String>,
-
-    /// The cluster file: nodes, how to reach them, their rails, what is expected of them
-    #[arg(short, long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    /// Of which nodes.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
 
     /// What is written, and where to.
     #[command(flatten)]
     pub reports: ReportsArgs,
 
-    /// Record the run in this new file [default: a file in $XDG_STATE_HOME/linerate/runs]
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-
-    /// Go on with the run in this record, which was cut off or interrupted, and record on there
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["record", "seed"])]
-    pub resume: Option<PathBuf>,
-
-    /// Believe the host key of a node that no known_hosts file has, and add it (never a changed one)
-    #[arg(long)]
-    pub accept_new: bool,
-
-    /// Probe NICs that a job uses, too; without it they are left out, and the report says why
-    #[arg(long)]
-    pub force: bool,
-
-    /// The seed of the schedule, to repeat a run's [default: a new one, which the report states]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    /// How the run is kept and repeated.
+    #[command(flatten)]
+    pub run: RunArgs,
 
     // Last: a heading lasts until the end.
     /// Which pairs are measured, and how.

@@ -57,9 +57,9 @@ fn a_report_takes_what_the_help_promises() {
     let args = report(
         "n1 n[2-3] --config c.toml -f json -o r.json --record e --accept-new --force --seed 9 --color never",
     );
-    assert_eq!(args.nodes, ["n1", "n[2-3]"]);
+    assert_eq!(args.cluster.nodes, ["n1", "n[2-3]"]);
     assert_eq!(
-        (args.seed, args.accept_new, args.force),
+        (args.run.seed, args.run.accept_new, args.run.force),
         (Some(9), true, true)
     );
     let outputs = args.reports.outputs().unwrap();
@@ -236,9 +236,13 @@ fn a_profile_is_held_against_whatever_run_is_meant() {
         Some("r.jsonl".into())
     );
     let live = parse("p.toml --config c.toml n1 n2 --quick --rails 0 --record r --force");
-    let run = live.run();
-    assert_eq!((run.nodes.len(), run.config), (2, Some("c.toml".into())));
-    assert!(run.sweep.quick && run.force && run.pick.rails.is_some() && run.record.is_some());
+    let asked = live.report();
+    let (whose, run) = (asked.cluster, asked.run);
+    assert_eq!(
+        (whose.nodes.len(), whose.config),
+        (2, Some("c.toml".into()))
+    );
+    assert!(asked.sweep.quick && run.force && asked.pick.rails.is_some() && run.record.is_some());
     assert!(parse("new.toml --init --from r --despite-faults").despite_faults);
 }
 
