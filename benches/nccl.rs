@@ -15,6 +15,9 @@ use procfs::process::Process;
 /// What a reader of files has in its buffer.
 const BUFFER: usize = 256 << 10;
 
+/// The ranks of the job.
+const RANKS: usize = 1024;
+
 /// A text over and over again, without that it is in memory as often.
 struct Repeated<'a> {
     text: &'a [u8],
@@ -48,7 +51,7 @@ impl BufRead for Repeated<'_> {
 /// that linerate asks for.
 fn job() -> String {
     let mut log = String::new();
-    for rank in 0..1024_u32 {
+    for rank in 0..RANKS as u32 {
         let (node, gpu) = (rank / 8, rank % 8);
         let head = format!(
             "[{rank}] gpu{node:03}:{}:{} [{gpu}] NCCL INFO",
@@ -75,6 +78,14 @@ fn job() -> String {
         }
     }
     log
+}
+
+/// The same where each rank says one line in turn, so that none is like the one before.
+fn in_turn(job: &str) -> String {
+    let lines: Vec<&str> = job.lines().collect();
+    let of_rank = lines.len() / RANKS;
+    let turns = (0..of_rank).flat_map(|line| (0..RANKS).map(move |rank| rank * of_rank + line));
+    turns.map(|at| format!("{}\n", lines[at])).collect()
 }
 
 /// What a training job writes between.
@@ -125,6 +136,7 @@ fn main() {
     // A tenth of it first: memory that grows with the log shows.
     measure("NCCL alone", &job, megabytes / 10);
     measure("NCCL alone", &job, megabytes);
+    measure("NCCL alone, ranks in turn", &in_turn(&job), megabytes);
     measure("three quarters training", &mixed, megabytes);
     measure("training alone", &training, megabytes);
 }

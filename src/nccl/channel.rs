@@ -4,6 +4,9 @@ use memchr::memmem;
 
 use super::text::{digits_at_end, hexadecimal, number, small, until};
 
+/// The longest number of a GPU that is believed.
+const MAX_GPU: usize = 16;
+
 /// The longest name of a network that is believed.
 const MAX_NETWORK: usize = 64;
 
@@ -132,8 +135,9 @@ fn end(text: &[u8]) -> Option<(End<'_>, &[u8])> {
     let (rank, rest) = small(text)?;
     match rest.strip_prefix(b"[") {
         Some(inside) => {
-            let (gpu, rest) = until(inside, b"]")?;
-            (gpu.len() <= 16).then_some(((rank, Some(gpu)), rest))
+            let mut digits = inside.iter().take(MAX_GPU + 1);
+            let end = digits.position(|byte| *byte == b']')?;
+            Some(((rank, Some(&inside[..end])), &inside[end + 1..]))
         }
         None => Some(((rank, None), rest)),
     }

@@ -1,9 +1,6 @@
 //! What NCCL said within a line: one message, or several where lines of many ranks were spliced.
 
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
-use memchr::{memchr, memrchr};
+use memchr::{memchr, memchr2, memrchr};
 
 use super::text::{digits_at_end, small};
 
@@ -14,9 +11,13 @@ const MAX_HOST: usize = 255;
 /// warnings, the name of a source file.
 const MAX_HEAD: usize = 600;
 
-static NCCL: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("NCCL "));
+/// What messages are told by.
+const NAME: &[u8] = b"NCCL ";
 
-/// What stands behind `NCCL `.
+/// The place of the rarest letter in it.
+const LETTER: usize = 3;
+
+/// What stands behind it.
 const LEVELS: [&[u8]; 4] = [b"INFO ", b"WARN ", b"TRACE ", b"CALL "];
 
 /// Who says something: `node1:5330:5499 [3]`.
@@ -79,7 +80,7 @@ struct Mark<'a> {
 
 impl<'a> Messages<'a> {
     pub(super) fn of(line: &'a [u8], is_whole: bool) -> Self {
-        let name = NCCL.find(line);
+        let name = name(line);
         let next = name.and_then(|at| mark(line, 0, at));
         Self {
             line,
@@ -90,12 +91,19 @@ impl<'a> Messages<'a> {
     }
 }
 
+impl<'a> Messages<'a> {
+    /// Where the text of the first one begins.
+    pub(super) fn text_at(&self) -> Option<usize> {
+        Some(self.next?.text)
+    }
+}
+
 impl<'a> Iterator for Messages<'a> {
     type Item = Message<'a>;
 
     fn next(&mut self) -> Option<Message<'a>> {
         let now = self.next?;
-        let rest = NCCL.find(&self.line[now.text..]);
+        let rest = name(&self.line[now.text..]);
         self.next = rest.and_then(|at| mark(self.line, now.text, now.text + at));
         let end = self.next.map_or(self.line.len(), |next| next.start);
         let text = &self.line[now.text..end.max(now.text)];
@@ -110,6 +118,24 @@ impl<'a> Iterator for Messages<'a> {
             is_whole: is_ended,
         })
     }
+}
+
+/// Where the name is first. Few lines have another `L`, and to look for a letter takes less than for a word.
+fn name(text: &[u8]) -> Option<usize> {
+    let mut from = LETTER;
+    loop {
+        let at = from + memchr(NAME[LETTER], text.get(from..)?)?;
+        if text[at - LETTER..].starts_with(NAME) {
+            return Some(at - LETTER);
+        }
+        from = at + 1;
+    }
+}
+
+/// Whether a text is the rest of one message: nothing in it begins another, or writes over it.
+pub(super) fn is_one(text: &[u8]) -> bool {
+    memchr2(NAME[LETTER], b'\r', text).is_none()
+        || (memchr(b'\r', text).is_none() && name(text).is_none())
 }
 
 /// The next `NCCL INFO`, `NCCL WARN` or the like, where `NCCL` is at `at` first; its head begins at or
@@ -132,7 +158,7 @@ fn mark(line: &[u8], from: usize, mut at: usize) -> Option<Mark<'_>> {
             });
         }
         at += 5;
-        at += NCCL.find(&line[at..])?;
+        at += name(&line[at..])?;
     }
 }
 

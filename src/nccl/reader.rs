@@ -8,7 +8,7 @@ use memchr::memmem::Finder;
 
 use super::line::{self, Line};
 use super::lines::{RawLine, each_line};
-use super::message::{Head, Message, Messages};
+use super::message::{Head, Message, Messages, is_one};
 use super::names::Names;
 use super::reading::{NcclLog, Place, Process};
 
@@ -34,7 +34,33 @@ pub struct NcclReader {
     pub(super) facts: usize,
     /// Who spoke last: most lines are of the same.
     last: Option<usize>,
+    /// By [`slot`].
+    before: Vec<Before>,
     marks: Marks,
+}
+
+/// How a line began that told something, up to the text of its message: many more begin the same.
+#[derive(Debug, Clone, Default)]
+struct Before {
+    /// Empty where there is none.
+    start: Vec<u8>,
+    process: usize,
+    thread: u32,
+}
+
+/// How many of them are remembered, a power of two, and how long they may be.
+const SLOTS: usize = 1 << 12;
+const MAX_START: usize = 256;
+
+/// Where the beginning of a line is remembered; one that takes its place has it forgotten. Who speaks is
+/// within the first 24 bytes in most logs.
+fn slot(line: &[u8]) -> usize {
+    let words = line.as_chunks::<8>().0.iter().take(3);
+    let mix = |mixed: u64, word: &[u8; 8]| {
+        (mixed ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
+    let mixed = words.fold(0, mix);
+    (mixed >> (64 - SLOTS.trailing_zeros())) as usize
 }
 
 /// What a line has that may matter.
@@ -85,6 +111,7 @@ impl Default for NcclReader {
             uses: 0,
             facts: 0,
             last: None,
+            before: Vec::new(),
             marks: Marks::new(),
         }
     }
@@ -114,46 +141,106 @@ impl NcclReader {
 
     fn line(&mut self, raw: RawLine<'_>) {
         self.log.left_out.long += u64::from(raw.is_long);
+        if !self.begins_as_before(raw) {
+            self.begins_anew(raw);
+        }
+    }
+
+    /// Whether a line begins like one before and is one message, which is then taken in.
+    fn begins_as_before(&mut self, raw: RawLine<'_>) -> bool {
+        let Some(before) = self
+            .before
+            .get(slot(raw.text))
+            .filter(|b| !b.start.is_empty())
+        else {
+            return false;
+        };
+        let rest = raw.text.strip_prefix(&before.start[..]);
+        let Some(text) = rest.filter(|text| is_one(text)) else {
+            return false;
+        };
+        if let Some(said) = line::message(text.trim_ascii_end(), raw.is_whole) {
+            let who = (before.process, Some(before.thread));
+            self.speak(raw.number, said, |_| Some(who));
+        }
+        true
+    }
+
+    fn begins_anew(&mut self, raw: RawLine<'_>) {
         let (mut is_said, messages) = (false, Messages::of(raw.text, raw.is_whole));
         let may_be_bare = messages.has_name || self.marks.may_be_bare(raw.text);
+        let start = messages.text_at();
         for message in messages {
+            let Message {
+                head,
+                text,
+                is_whole,
+            } = message;
+            let said = line::message(text, is_whole);
+            let by = said
+                .and_then(|said| self.speak(raw.number, said, |reader| reader.speaker_of(head)));
+            if let (false, Some((process, Some(thread))), Some(start)) = (is_said, by, start) {
+                self.remember(&raw.text[..start], raw.text, process, thread);
+            }
             is_said = true;
-            self.message(message, raw.number);
         }
         if !is_said
             && may_be_bare
             && let Some(said) = line::bare(raw.text, raw.is_whole)
         {
-            self.speak(None, raw.number, said);
+            self.speak(raw.number, said, |reader| reader.speaker_of(None));
         }
     }
 
-    fn message(&mut self, message: Message<'_>, number: u64) {
-        if let Some(said) = line::message(message.text, message.is_whole) {
-            self.speak(message.head, number, said);
+    fn remember(&mut self, start: &[u8], line: &[u8], process: usize, thread: u32) {
+        if start.len() > MAX_START {
+            return;
+        }
+        if self.before.is_empty() {
+            self.before.resize(SLOTS, Before::default());
+        }
+        if let Some(before) = self.before.get_mut(slot(line)) {
+            before.start.clear();
+            before.start.extend_from_slice(start);
+            (before.process, before.thread) = (process, thread);
         }
     }
 
-    fn speak(&mut self, head: Option<Head<'_>>, line: u64, said: Line<'_>) {
+    /// Takes in what is said; `who` finds out by which process and thread, where that matters, and it is
+    /// given back.
+    fn speak(
+        &mut self,
+        line: u64,
+        said: Line<'_>,
+        who: impl FnOnce(&mut Self) -> Option<(usize, Option<u32>)>,
+    ) -> Option<(usize, Option<u32>)> {
         self.log.messages += 1;
-        if let Line::Torn = said {
-            self.log.left_out.torn += 1;
-            return;
+        match said {
+            Line::Torn => {
+                self.log.left_out.torn += 1;
+                return None;
+            }
+            Line::Test(rank) => {
+                self.test(rank);
+                return None;
+            }
+            _ => {}
         }
-        if let Line::Test(rank) = said {
-            return self.test(rank);
-        }
-        let Some(process) = self.process(head) else {
+        let Some((process, thread)) = who(self) else {
             self.log.left_out.processes += 1;
-            return;
+            return None;
         };
-        let thread = head.map(|head| head.thread);
         self.apply(Spoken {
             process,
             thread,
             line,
             said,
         });
+        Some((process, thread))
+    }
+
+    fn speaker_of(&mut self, head: Option<Head<'_>>) -> Option<(usize, Option<u32>)> {
+        Some((self.process(head)?, head.map(|head| head.thread)))
     }
 
     fn apply(&mut self, spoken: Spoken<'_>) {
