@@ -603,6 +603,37 @@ fn counters_must_not_grow() {
         &grown("np_cnp_sent", Some(3)),
         &["mlx5_0 of node01"],
     );
+    // A burst is meant to fill a NIC: what it loses is told of the burst.
+    let lost = |lossy: CostStep| {
+        let counted = |step, outcome: &mut Outcome| {
+            if let Outcome::Measured {
+                measurement,
+                verified: Fact::Known { value, .. },
+            } = outcome
+            {
+                let grown = Grown {
+                    name: "packet_seq_err".into(),
+                    by: Some(5000),
+                };
+                let grown = (step == lossy).then_some(grown);
+                measurement.counters = Fact::known(grown.into_iter().collect(), "counters");
+                value.counters = Fact::known(Vec::new(), "counters");
+            }
+        };
+        let steps = [CostStep::Write, CostStep::IncastWrite];
+        cost_testing::events_of(3, &steps, &counted)
+    };
+    holds("of = \"counters\"", &lost(CostStep::IncastWrite));
+    fails(
+        "of = \"counters\"",
+        &lost(CostStep::Write),
+        &["mlx5_0 of node01", "mlx5_0 of node02", "mlx5_0 of node03"],
+    );
+    fails(
+        "of = \"counters\"\ncounters = [\"packet_seq_err\"]",
+        &lost(CostStep::IncastWrite),
+        &["mlx5_0 of node02", "mlx5_0 of node03"],
+    );
     let mut blind = healthy(2, 1);
     outcomes(&mut blind, &|outcome| {
         if let Outcome::Measured { measurement, .. } = outcome {

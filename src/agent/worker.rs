@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
 
 use super::voice::Voice;
 use crate::model::{
     Counter, Endpoint, Fact, LocalPort, PortPlace, ProbeId, ProbeSpec, ProbeStage, Role,
 };
 use crate::probe::{Connected, Prepared, ProbeError, prepare};
-use crate::survey::{Root, grown, in_use, port_errors, port_place};
+use crate::survey::{Root, grown, in_use, pauses, pausing, port_errors, port_place};
 use crate::wire::FromAgent;
 
 /// What a probe's thread is asked to do.
@@ -48,6 +49,8 @@ impl Worker {
             held: Held::Nothing,
             port: None,
             before: Fact::default(),
+            pausing: Fact::default(),
+            pauses_before: Fact::default(),
         };
         std::thread::Builder::new()
             .name(probe.to_string())
@@ -79,6 +82,11 @@ struct Job {
     port: Option<LocalPort>,
     /// What the port's counters of errors stood at once the queue pairs were connected.
     before: Fact<Vec<Counter>>,
+    /// The interfaces that count the port's pauses.
+    pausing: Fact<Vec<String>>,
+    /// What those counters stood at once the queue pairs were connected. Drivers ask their hardware for
+    /// all of their statistics: too slow where data is about to move.
+    pauses_before: Fact<Vec<Counter>>,
 }
 
 impl Job {
@@ -142,6 +150,7 @@ impl Job {
         let endpoint = prepared.endpoint().clone();
         self.held = Held::Prepared(prepared);
         self.port = Some(port.clone());
+        self.pausing = pausing(&Root::live(), port);
         Ok(FromAgent::Prepared {
             probe: self.probe,
             endpoint,
@@ -152,6 +161,7 @@ impl Job {
         match std::mem::replace(&mut self.held, Held::Nothing) {
             Held::Prepared(prepared) => {
                 self.held = Held::Connected(prepared.connect(peer, &self.stop).map_err(in_words)?);
+                self.pauses_before = self.pauses();
                 self.before = self.errors();
                 Ok(FromAgent::Connected { probe: self.probe })
             }
@@ -167,13 +177,22 @@ impl Job {
         }
     }
 
+    /// What its counters of pauses stand at.
+    fn pauses(&self) -> Fact<Vec<Counter>> {
+        pauses(&Root::live(), &self.pausing)
+    }
+
     fn run(&mut self) -> Answer {
+        let told = Instant::now();
         let before = self.errors();
+        let waited = u64::try_from(told.elapsed().as_micros()).unwrap_or(u64::MAX);
         let Held::Connected(connected) = &mut self.held else {
             return Err("asked to run what is not connected".into());
         };
         let mut measurement = connected.run(&self.stop).map_err(in_words)?;
         measurement.counters = grown(before, self.errors());
+        measurement.pauses = grown(self.pauses_before.clone(), self.pauses());
+        measurement.began_us = measurement.began_us.map(|us| us.saturating_add(waited));
         Ok(FromAgent::Done {
             probe: self.probe,
             measurement,
@@ -182,12 +201,13 @@ impl Job {
 
     fn verify(&mut self) -> Answer {
         // Before the look at the memory, which takes its time.
-        let after = self.errors();
+        let (after, pauses_after) = (self.errors(), self.pauses());
         let Held::Connected(connected) = &mut self.held else {
             return Err("asked to verify what is not connected".into());
         };
         let mut verification = connected.verify(&self.stop).map_err(in_words)?;
         verification.counters = grown(self.before.clone(), after);
+        verification.pauses = grown(self.pauses_before.clone(), pauses_after);
         Ok(FromAgent::Verified {
             probe: self.probe,
             verification,

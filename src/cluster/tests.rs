@@ -150,6 +150,7 @@ impl Fleet for Fake {
                     bytes_checked: 1 << 20,
                     bytes_wrong: 0,
                     counters: Fact::default(),
+                    pauses: Fact::default(),
                     cpu: Fact::default(),
                     memory: None,
                 };

@@ -28,7 +28,7 @@ mod wider;
 pub use cost::testing as cost_testing;
 pub use cost::{
     Congestion, CostGap, CostReport, Crossover, EndCost, Incast, Latency, PairCost, Saving,
-    Savings, Sign, SizeCost, StepCost, cost_step,
+    Savings, Sign, SizeCost, StepCost, Together, cost_step, is_burst,
 };
 pub use culprit::setup;
 pub use expected::{ceiling, efficiency, expected};

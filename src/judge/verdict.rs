@@ -293,6 +293,7 @@ mod tests {
             bytes_checked: 100,
             bytes_wrong: 1,
             counters: Fact::default(),
+            pauses: Fact::default(),
             cpu: Fact::default(),
             memory: None,
         };

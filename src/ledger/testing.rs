@@ -104,6 +104,7 @@ pub fn measured(rate: f64) -> Outcome {
         measurement: Measurement {
             bytes,
             elapsed_us: 1_000_000,
+            began_us: Some(50_000),
             total_bytes: bytes,
             windows: Vec::new(),
             cpu: CpuUse {
@@ -116,6 +117,7 @@ pub fn measured(rate: f64) -> Outcome {
             },
             mtu: 4096,
             counters: Fact::default(),
+            pauses: Fact::default(),
             latency: Fact::default(),
             end: TransferEnd::TimeUp,
             ping_pong: None,
@@ -129,6 +131,7 @@ pub fn measured(rate: f64) -> Outcome {
                 bytes_checked: 1 << 20,
                 bytes_wrong: 0,
                 counters: Fact::default(),
+                pauses: Fact::default(),
                 cpu: Fact::default(),
                 memory: None,
             },

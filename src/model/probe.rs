@@ -258,6 +258,9 @@ pub struct Measurement {
     pub bytes: u64,
     /// The time between those two, in microseconds.
     pub elapsed_us: u64,
+    /// When that time began, in microseconds since this end was told to run. Older agents do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_us: Option<u64>,
     /// All bytes completed, warm-up included.
     pub total_bytes: u64,
     /// Windows of the whole transfer, in order.
@@ -269,6 +272,10 @@ pub struct Measurement {
     /// Counters of errors and congestion of the sending port that went up meanwhile.
     #[serde(default)]
     pub counters: Fact<Vec<Grown>>,
+    /// Counters of frames that paused the sending port's link (PFC, IEEE 802.1Qbb; IEEE 802.3x), or with
+    /// which it paused its neighbour, that went up since the queue pairs were connected.
+    #[serde(default)]
+    pub pauses: Fact<Vec<Grown>>,
     /// The latency before the transfer.
     #[serde(default)]
     pub latency: Fact<Latency>,
@@ -319,6 +326,9 @@ pub struct Verification {
     /// were connected.
     #[serde(default)]
     pub counters: Fact<Vec<Grown>>,
+    /// The same of frames that paused its link, or with which it paused its neighbour.
+    #[serde(default)]
+    pub pauses: Fact<Vec<Grown>>,
     /// CPU spent by the target: from the first message to the last where it takes part, as with
     /// TCP, send and write with immediate; else from the connection to the end of the transfer.
     #[serde(default)]

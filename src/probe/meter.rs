@@ -34,6 +34,8 @@ struct Stretch {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reading {
     pub bytes: u64,
+    /// When the measured stretch began, after the first post.
+    pub from: Duration,
     pub elapsed: Duration,
     pub total_bytes: u64,
     pub windows: Vec<Window>,
@@ -102,12 +104,13 @@ impl Meter {
     /// measured stretch, from the first post to the last completion: the link is so slow that
     /// latency and warm-up no longer matter.
     pub fn finish(self) -> Reading {
-        let (bytes, elapsed) = match self.measured {
-            Some(Stretch { from, to, bytes }) if to > from => (bytes, to - from),
-            _ => (self.total, self.last),
+        let (bytes, from, elapsed) = match self.measured {
+            Some(Stretch { from, to, bytes }) if to > from => (bytes, from, to - from),
+            _ => (self.total, Duration::ZERO, self.last),
         };
         Reading {
             bytes,
+            from,
             elapsed,
             total_bytes: self.total,
             windows: self.windows,
@@ -155,6 +158,7 @@ mod tests {
         }
         let reading = meter.finish();
         assert_eq!((reading.bytes, reading.elapsed), (200, ms(950)));
+        assert_eq!(reading.from, ms(50));
         assert_eq!(reading.total_bytes, 700);
     }
 

@@ -220,7 +220,7 @@ fn one(pair: &PairCost<'_>, style: Style, out: &mut dyn Write) -> io::Result<()>
         style,
         "  ",
         "  ",
-        &pair.congestion.in_words(pair.layer, pair.is_software),
+        &visible(&pair.congestion.in_words(pair.layer, pair.is_software)),
     )
 }
 
@@ -348,7 +348,7 @@ fn tcp(pair: &PairCost<'_>, style: Style, out: &mut dyn Write) -> io::Result<()>
         "TCP had segments of {} bytes, {offloads}, and {} as congestion control.",
         told.mss, told.congestion
     );
-    paragraph(out, style, "  ", "  ", &text)?;
+    paragraph(out, style, "  ", "  ", &visible(&text))?;
     let zero = pair.step(CostStep::TcpZeroCopy);
     match zero.is_some_and(|step| step.copied_all_the_same()) {
         true => paragraph(

@@ -11,6 +11,9 @@ use crate::wire::{FromAgent, PROTOCOL};
 /// What a transfer discards at its begin, in milliseconds.
 const WARM_UP_MS: u32 = 50;
 
+/// Why nobody knows of pauses.
+const NO_PAUSES: &str = "the network is simulated";
+
 /// How many small writes a latency is of.
 const PING_PONGS: u32 = 100;
 
@@ -96,6 +99,7 @@ pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measu
     let mut measured = Measurement {
         bytes,
         elapsed_us,
+        began_us: Some(u64::from(WARM_UP_MS) * 1000),
         total_bytes: bytes + in_us(u64::from(WARM_UP_MS) * 1000),
         windows: Vec::new(),
         cpu: CpuUse {
@@ -108,6 +112,7 @@ pub(super) fn measurement(reached: Reached, mtu: u32, spec: &ProbeSpec) -> Measu
         },
         mtu,
         counters: Fact::known(Vec::new(), "the scenario"),
+        pauses: Fact::unknown(NO_PAUSES),
         latency: Fact::known(latency, "the scenario"),
         end: TransferEnd::TimeUp,
         ping_pong: None,
@@ -126,6 +131,7 @@ pub(super) fn verified(probe: ProbeId, transfer: Option<(u64, &ProbeSpec)>) -> F
         bytes_checked: 1 << 20,
         bytes_wrong: 0,
         counters: Fact::known(Vec::new(), "the scenario"),
+        pauses: Fact::unknown(NO_PAUSES),
         cpu: Fact::default(),
         memory: None,
     };

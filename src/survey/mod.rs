@@ -21,6 +21,7 @@ mod nic_parse;
 mod nic_tests;
 mod numa;
 mod parse;
+mod pauses;
 mod pcie;
 mod place;
 mod port;
@@ -37,6 +38,7 @@ mod tree;
 
 pub use errors::{grown, port_errors};
 pub use in_use::in_use;
+pub use pauses::{pauses, pausing};
 pub use place::port_place;
 pub use queue_pairs::queue_pairs;
 pub use root::Root;

@@ -11,11 +11,20 @@ pub(super) fn of_port(
     number: u8,
     gids: &[GidEntry],
 ) -> Fact<Netdev> {
-    let name = match &device.parent {
+    behind(survey, device, number, gids).map(|name| read(survey, name))
+}
+
+/// Its name: the one that software RDMA was put on, or the one that sits on the same hardware.
+pub(super) fn behind(
+    survey: &Survey<'_>,
+    device: &DeviceDir,
+    number: u8,
+    gids: &[GidEntry],
+) -> Fact<String> {
+    match &device.parent {
         Some(parent) => parent.clone(),
         None => name(survey, device, number, gids),
-    };
-    name.map(|name| read(survey, name))
+    }
 }
 
 fn read(survey: &Survey<'_>, name: String) -> Netdev {

@@ -10,8 +10,10 @@ use crate::model::{Fact, Grown, LinkLayer, Measurement, Outcome, Verification};
 pub enum Sign {
     /// Time in which InfiniBand's link had no credits to send: what keeps it from loss, at work.
     CreditWaits,
-    /// Frames that paused a link (PFC, or IEEE 802.3x).
-    Pauses,
+    /// Frames that paused the link (PFC, or IEEE 802.3x): its neighbour held it back.
+    PausesReceived,
+    /// Frames with which the port paused its neighbour: it could not take more.
+    PausesSent,
     /// Packets that a switch marked instead of dropping them (ECN).
     EcnMarks,
     /// Notifications that slow a sender down (CNP).
@@ -27,7 +29,6 @@ pub enum Sign {
 /// Counters of each sign, by parts of their names in the order in which they are looked at.
 const SIGNS: &[(&str, Sign)] = &[
     ("xmit_wait", Sign::CreditWaits),
-    ("pause", Sign::Pauses),
     ("ecn_marked", Sign::EcnMarks),
     ("cnp", Sign::Notifications),
     ("out_of_seq", Sign::OutOfOrder),
@@ -36,11 +37,20 @@ const SIGNS: &[(&str, Sign)] = &[
     ("ack_timeout", Sign::Retransmits),
 ];
 
+/// Those of what holds senders back on RoCE.
+pub(super) const ROCE: &[Sign] = &[
+    Sign::PausesReceived,
+    Sign::PausesSent,
+    Sign::EcnMarks,
+    Sign::Notifications,
+];
+
 impl Sign {
     /// Every sign.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::CreditWaits,
-        Self::Pauses,
+        Self::PausesReceived,
+        Self::PausesSent,
         Self::EcnMarks,
         Self::Notifications,
         Self::OutOfOrder,
@@ -52,7 +62,8 @@ impl Sign {
     pub fn name(self) -> &'static str {
         match self {
             Self::CreditWaits => "credit_waits",
-            Self::Pauses => "pauses",
+            Self::PausesReceived => "pauses_received",
+            Self::PausesSent => "pauses_sent",
             Self::EcnMarks => "ecn_marks",
             Self::Notifications => "cnps",
             Self::OutOfOrder => "out_of_order",
@@ -65,7 +76,8 @@ impl Sign {
     pub fn in_words(self) -> &'static str {
         match self {
             Self::CreditWaits => "ticks of waiting for credits",
-            Self::Pauses => "pauses",
+            Self::PausesReceived => "pauses received",
+            Self::PausesSent => "pauses sent",
             Self::EcnMarks => "packets marked (ECN)",
             Self::Notifications => "congestion notifications (CNP)",
             Self::OutOfOrder => "packets out of order",
@@ -80,6 +92,19 @@ impl Sign {
         let found = SIGNS.iter().find(|(part, _)| counter.contains(part));
         found.map(|(_, sign)| *sign)
     }
+
+    /// What a counter of pauses of this name counts: all drivers say the direction.
+    fn of_pauses(counter: &str) -> Self {
+        match counter.contains("tx") {
+            true => Self::PausesSent,
+            false => Self::PausesReceived,
+        }
+    }
+
+    /// Whether it is one of pauses.
+    pub(super) fn is_pause(self) -> bool {
+        matches!(self, Self::PausesReceived | Self::PausesSent)
+    }
 }
 
 /// What was counted at both ends of a pair, all its probes together.
@@ -91,6 +116,10 @@ pub struct Congestion {
     pub read: usize,
     /// Ends of probes whose counters could not be read.
     pub unread: usize,
+    /// Ends of probes whose pauses were read.
+    pub pauses_read: usize,
+    /// Why those of the others were not, as one of them says.
+    pub pauses_unknown: Option<String>,
 }
 
 impl Congestion {
@@ -110,6 +139,7 @@ impl Congestion {
     /// Takes in what the initiator of a probe counted.
     pub(super) fn add_sender(&mut self, measurement: &Measurement) {
         self.count(&measurement.counters);
+        self.count_pauses(&measurement.pauses);
         if let Some(tcp) = measurement.tcp.as_ref().filter(|tcp| tcp.retransmits > 0) {
             self.more(Sign::TcpRetransmits, tcp.retransmits);
         }
@@ -118,7 +148,10 @@ impl Congestion {
     /// Takes in what its target counted.
     pub(super) fn add_target(&mut self, verified: &Fact<Verification>) {
         match verified.value() {
-            Some(verified) => self.count(&verified.counters),
+            Some(verified) => {
+                self.count(&verified.counters);
+                self.count_pauses(&verified.pauses);
+            }
             None => self.unread += 1,
         }
     }
@@ -131,6 +164,8 @@ impl Congestion {
         }
         self.read += other.read;
         self.unread += other.unread;
+        self.pauses_read += other.pauses_read;
+        self.pauses_unknown = self.pauses_unknown.take().or(other.pauses_unknown.clone());
     }
 
     /// What was seen, such as `3 pauses, 9 packets marked (ECN)`; `None` where nothing was.
@@ -155,6 +190,28 @@ impl Congestion {
         }
     }
 
+    fn count_pauses(&mut self, pauses: &Fact<Vec<Grown>>) {
+        let grown = match pauses {
+            Fact::Known { value, .. } => value,
+            Fact::Unknown { why } => {
+                self.pauses_unknown.get_or_insert_with(|| why.to_string());
+                return;
+            }
+        };
+        self.pauses_read += 1;
+        for grown in grown {
+            if let Some(by) = grown.by {
+                self.more(Sign::of_pauses(&grown.name), by);
+            }
+        }
+    }
+
+    /// Why pauses are not known at all; `None` where they are of some end.
+    pub fn without_pauses(&self) -> Option<&str> {
+        let why = self.pauses_unknown.as_deref();
+        why.filter(|_| self.pauses_read == 0)
+    }
+
     fn more(&mut self, sign: Sign, by: u64) {
         let known = self.seen.entry(sign).or_default();
         *known = known.saturating_add(by);
@@ -173,7 +230,7 @@ impl Congestion {
         }
         let signs = match layer {
             Some(LinkLayer::InfiniBand) => &[Sign::CreditWaits][..],
-            _ => &[Sign::Pauses, Sign::EcnMarks, Sign::Notifications],
+            _ => ROCE,
         };
         let what = match layer {
             Some(LinkLayer::InfiniBand) => "credits hold senders back (InfiniBand)",
@@ -183,12 +240,16 @@ impl Congestion {
             _ => "what holds senders back is not known",
         };
         let acted = signs.iter().any(|sign| self.seen.contains_key(sign));
-        let acted = match (acted, self.read) {
+        let acted = match (acted, self.read + self.pauses_read) {
             (true, _) => "which was seen to act",
             (false, 0) => "and no counter that would show it could be read",
             (false, _) => "which was not seen to act",
         };
-        format!("In place of TCP's congestion control {what}, {acted}{counts}.")
+        let unknown = self.without_pauses();
+        let unknown = unknown.filter(|_| layer == Some(LinkLayer::Ethernet));
+        let unknown =
+            unknown.map_or_else(String::new, |why| format!(" (pauses are not known: {why})"));
+        format!("In place of TCP's congestion control {what}, {acted}{unknown}{counts}.")
     }
 }
 
@@ -201,7 +262,6 @@ mod tests {
     fn counters_are_taken_for_what_they_count() {
         for (name, sign) in [
             ("port_xmit_wait", Some(Sign::CreditWaits)),
-            ("rx_prio3_pause", Some(Sign::Pauses)),
             ("np_ecn_marked_roce_packets", Some(Sign::EcnMarks)),
             ("np_cnp_sent", Some(Sign::Notifications)),
             ("cnpHandled", Some(Sign::Notifications)),
@@ -220,7 +280,7 @@ mod tests {
         let mut seen = Congestion::default();
         ledger.probes().for_each(|probe| seen.add(probe));
         // The probes of these tests have no counters.
-        assert_eq!((seen.read, seen.unread), (0, 4));
+        assert_eq!((seen.read, seen.unread, seen.pauses_read), (0, 4, 0));
         let ethernet = Some(LinkLayer::Ethernet);
         assert!(
             seen.in_words(ethernet, false)
@@ -240,6 +300,21 @@ mod tests {
             seen.in_words(ethernet, false)
                 .contains("was seen to act: 18446")
         );
+        assert!(
+            seen.in_words(ethernet, false)
+                .contains("pauses are not known: ")
+        );
+        let pauses = vec![
+            grown("rx_prio3_pause", Some(7)),
+            grown("link_xoff_tx.nic", Some(2)),
+        ];
+        seen.count_pauses(&Fact::known(pauses, "test"));
+        let paused = seen.in_words(ethernet, false);
+        assert!(
+            paused.contains(": 7 pauses received, 2 pauses sent, 18446"),
+            "{paused}"
+        );
+        assert!(!paused.contains("not known"), "{paused}");
         let software = seen.in_words(ethernet, true);
         assert!(
             software.contains("nothing holds senders back"),

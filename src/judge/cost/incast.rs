@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::congestion::{Congestion, Sign};
+use super::congestion::{Congestion, ROCE, Sign};
+use super::together::{Together, together};
 use super::{cost_probes, cost_step, layer};
 use crate::judge::expected::line_rate;
 use crate::ledger::{Ledger, Probe};
@@ -26,8 +27,10 @@ pub struct Incast<'a> {
     pub layer: Option<LinkLayer>,
     /// Whether one of the NICs is software.
     pub is_software: bool,
-    /// Who sent, and what each of them reached.
+    /// Who sent, and what each of them reached in its own time.
     pub senders: Vec<(&'a NicId, Gbps)>,
+    /// What all of them reached together.
+    pub together: Fact<Together>,
     /// Senders that were to take part, and of which nothing was measured.
     pub failed: usize,
     /// What counters of all senders told, together.
@@ -41,11 +44,6 @@ pub struct Incast<'a> {
 }
 
 impl Incast<'_> {
-    /// What all of them reached together.
-    pub fn together(&self) -> Gbps {
-        Gbps(self.senders.iter().map(|(_, rate)| rate.0).sum())
-    }
-
     /// The slowest and the fastest sender.
     pub fn ends(&self) -> Option<[Gbps; 2]> {
         let rates = || self.senders.iter().map(|(_, rate)| rate.0);
@@ -73,7 +71,7 @@ impl Incast<'_> {
         if self.step == CostStep::IncastTcp {
             return Fact::known(false, "TCP_INFO of the senders");
         }
-        if ends.iter().all(|end| end.read == 0) {
+        if ends.iter().all(|end| end.read + end.pauses_read == 0) {
             return Fact::unknown("no counter of either end could be read");
         }
         match self.not_counted.value() {
@@ -85,12 +83,18 @@ impl Incast<'_> {
         }
     }
 
+    /// Whether pauses may hold its senders back: on RoCE, by hardware.
+    pub fn has_pauses(&self) -> bool {
+        let is_tcp = self.step == CostStep::IncastTcp;
+        self.layer == Some(LinkLayer::Ethernet) && !is_tcp && !self.is_software
+    }
+
     /// The signs of what holds senders back on this fabric.
     fn signs(&self) -> &'static [Sign] {
         match (self.step, self.layer) {
             (CostStep::IncastTcp, _) => &[Sign::TcpRetransmits],
             (_, Some(LinkLayer::InfiniBand)) => &[Sign::CreditWaits],
-            _ => &[Sign::Pauses, Sign::EcnMarks, Sign::Notifications],
+            _ => ROCE,
         }
     }
 }
@@ -112,7 +116,7 @@ pub(super) fn of(ledger: &Ledger) -> Vec<Incast<'_>> {
 }
 
 /// The step of a probe that is part of a burst.
-pub(in crate::judge) fn burst_step(ledger: &Ledger, probe: &Probe) -> Option<CostStep> {
+pub(super) fn burst_step(ledger: &Ledger, probe: &Probe) -> Option<CostStep> {
     let spec = probe.planned.spec.as_ref()?;
     // Of a run's many probes most are plainly something else.
     if probe.planned.purpose != Purpose::Cost || spec.account || spec.measure != Measure::Rate {
@@ -120,6 +124,11 @@ pub(in crate::judge) fn burst_step(ledger: &Ledger, probe: &Probe) -> Option<Cos
     }
     let step = cost_step(ledger.settings()?, spec)?;
     step.is_incast().then_some(step)
+}
+
+/// Whether a probe is part of a burst: of many that send to one at once.
+pub fn is_burst(ledger: &Ledger, probe: &Probe) -> bool {
+    burst_step(ledger, probe).is_some()
 }
 
 /// Of a burst that was made again, the last that something came of; else what there is.
@@ -154,6 +163,7 @@ fn incast<'a>(ledger: &'a Ledger, step: CostStep, probes: &[&'a Probe]) -> Optio
             at_receiver.most(&seen);
         }
     }
+    let sent = probes.iter().filter_map(|probe| probe.measurement());
     let nics: BTreeSet<&NicId> = senders
         .iter()
         .map(|(nic, _)| *nic)
@@ -171,9 +181,10 @@ fn incast<'a>(ledger: &'a Ledger, step: CostStep, probes: &[&'a Probe]) -> Optio
         layer: layer(ledger, first),
         is_software,
         failed: probes.len() - senders.len(),
+        together: together(sent),
+        not_counted: not_counted(ledger, step, &nics, [&at_senders, &at_receiver]),
         at_senders,
         at_receiver,
-        not_counted: not_counted(ledger, step, &nics),
         held_by: held_by(ledger, step, [*from, &first.to], probes, is_software),
         senders,
     })
@@ -184,8 +195,13 @@ fn port<'a>(ledger: &'a Ledger, nic: &NicId) -> Option<&'a Port> {
     ports.iter().find(|port| port.number == nic.port)
 }
 
-/// Signs that no port of these has a counter for.
-fn not_counted(ledger: &Ledger, step: CostStep, nics: &BTreeSet<&NicId>) -> Fact<Vec<Sign>> {
+/// Signs that no port of these has a counter for. Those of pauses were read only while the burst ran.
+fn not_counted(
+    ledger: &Ledger,
+    step: CostStep,
+    nics: &BTreeSet<&NicId>,
+    ends: [&Congestion; 2],
+) -> Fact<Vec<Sign>> {
     if step == CostStep::IncastTcp {
         // The kernel tells them of every connection.
         return Fact::known(Vec::new(), "TCP_INFO of the senders");
@@ -200,8 +216,13 @@ fn not_counted(ledger: &Ledger, step: CostStep, nics: &BTreeSet<&NicId>) -> Fact
     let counted: BTreeSet<Sign> = names
         .filter_map(|counter| Sign::of(&counter.name))
         .collect();
+    let paused = ends.iter().any(|end| end.pauses_read > 0);
     let mut all = Sign::ALL.to_vec();
-    all.retain(|sign| *sign != Sign::TcpRetransmits && !counted.contains(sign));
+    all.retain(|sign| match sign {
+        Sign::TcpRetransmits => false,
+        sign if sign.is_pause() => !paused,
+        sign => !counted.contains(sign),
+    });
     Fact::known(all, "the survey")
 }
 
@@ -299,7 +320,9 @@ mod tests {
                 return;
             }
             measurement.counters = grown("rp_cnp_handled", 10);
+            measurement.pauses = grown("rx_prio3_pause", 5);
             value.counters = grown("np_cnp_sent", 30);
+            value.pauses = Fact::unknown("the driver of eth3 counts no pauses");
         };
         let ledger = burst(4, &marked);
         let report = CostReport::of(&ledger).unwrap();
@@ -312,10 +335,16 @@ mod tests {
             panic!("{:?}", report.incasts);
         };
         assert_eq!((write.senders.len(), write.failed), (3, 0));
-        assert!((write.together().0 - 390.0).abs() < 1e-6, "{write:?}");
+        let all = write.together.value().unwrap();
+        assert!((all.rate.0 - 390.0).abs() < 1e-6, "{write:?}");
+        assert_eq!((all.any_us, all.all_us), (1_000_000, 1_000_000));
         assert!((write.fairness().unwrap() - 1.0).abs() < 1e-9);
         assert_eq!(write.at_senders.seen[&Sign::Notifications], 30);
         assert_eq!(write.at_receiver.seen[&Sign::Notifications], 30);
+        assert_eq!(write.at_senders.seen[&Sign::PausesReceived], 15);
+        assert_eq!(write.at_senders.without_pauses(), None);
+        let why = write.at_receiver.without_pauses();
+        assert_eq!(why, Some("the driver of eth3 counts no pauses"));
         assert_eq!(write.acted().value(), Some(&true));
         assert!(write.held_by.contains("PFC"), "{}", write.held_by);
         assert_eq!(tcp.at_senders.seen[&Sign::TcpRetransmits], 21);
@@ -324,12 +353,13 @@ mod tests {
 
     #[test]
     fn what_no_port_counts_is_not_said_to_have_been_still() {
-        let quiet = |_, outcome: &mut Outcome| {
-            if let Outcome::Measured { measurement, .. } = outcome {
-                measurement.counters = Fact::known(Vec::new(), "test");
-            }
-        };
-        let acted = |counters: Option<&str>| {
+        let acted_where = |counters: Option<&str>, pauses: &Fact<Vec<Grown>>| {
+            let quiet = |_, outcome: &mut Outcome| {
+                if let Outcome::Measured { measurement, .. } = outcome {
+                    measurement.counters = Fact::known(Vec::new(), "test");
+                    measurement.pauses = pauses.clone();
+                }
+            };
             let only = [CostStep::IncastWrite];
             let mut all = super::super::testing::events_of(3, &only, &quiet);
             for event in &mut all {
@@ -350,7 +380,13 @@ mod tests {
             let ledger = crate::ledger::testing::ledger(&all);
             CostReport::of(&ledger).unwrap().incasts[0].acted()
         };
+        let acted = |counters: Option<&str>| acted_where(counters, &Fact::default());
+        let still = Fact::known(Vec::new(), "test");
         assert_eq!(acted(Some("np_cnp_sent")).value(), Some(&false));
+        assert_eq!(
+            acted_where(Some("link_downed"), &still).value(),
+            Some(&false)
+        );
         let why = |fact: Fact<bool>| fact.why_unknown().map(str::to_owned).unwrap();
         assert!(why(acted(Some("link_downed"))).contains("no port of them counts it"));
         assert!(why(acted(None)).contains("not known"));

@@ -9,15 +9,17 @@ mod savings;
 mod sizes;
 #[cfg(test)]
 pub mod testing;
+mod together;
 mod words;
 
 pub use congestion::{Congestion, Sign};
 pub use cpu::EndCost;
 pub use gaps::CostGap;
-pub use incast::Incast;
-pub(in crate::judge) use incast::burst_step;
+use incast::burst_step;
+pub use incast::{Incast, is_burst};
 pub use savings::{Saving, Savings};
 pub use sizes::{Crossover, SizeCost};
+pub use together::Together;
 
 use std::collections::BTreeMap;
 

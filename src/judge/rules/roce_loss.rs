@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{About, Context, names, plain};
-use crate::judge::cost::burst_step;
+use crate::judge::cost::is_burst;
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
     Evidence, Fact, Finding, Grown, LinkLayer, NicId, Outcome, Rail, Rule, Severity, Subject,
@@ -16,7 +16,8 @@ pub(super) const ABOUT: About = About {
     detected: "Counters that grew while a probe ran: of the sender packet_seq_err, implied_nak_seq_err, \
                local_ack_timeout_err, roce_adp_retrans; of the receiver out_of_sequence; ten or more in a \
                probe. A low NIC's finding names them; without one it is a warning. Not looked at on \
-               InfiniBand and for software RDMA; cannot be told of a port without hw_counters.",
+               InfiniBand, for software RDMA, and where several send to one (incast), which is meant to fill \
+               it; cannot be told of a port without hw_counters.",
     remedy: REMEDY,
 };
 
@@ -117,7 +118,7 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     for probe in context.ledger.unclean() {
         let pair = &probe.planned.pair;
         // Many that send to one are meant to fill it: what they lose is told of the burst.
-        if burst_step(context.ledger, probe).is_some() {
+        if is_burst(context.ledger, probe) {
             continue;
         }
         // Most lost nothing: names are looked at last.
@@ -190,9 +191,9 @@ fn common<'p>(lossy: &[(&'p Probe, Evidence)]) -> Option<&'p NicId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::{Judgement, judge};
+    use crate::judge::{Judgement, cost_testing, judge};
     use crate::ledger::testing::{events, ledger};
-    use crate::model::{Event, SoftwareRdma, Verdict};
+    use crate::model::{CostStep, Event, SoftwareRdma, Verdict};
 
     const FULL: f64 = 391.0;
 
@@ -309,6 +310,27 @@ mod tests {
         assert_eq!(with(&|d| d.software = Some(SoftwareRdma::Rxe)), 0);
         let infiniband = || Fact::known(LinkLayer::InfiniBand, "test");
         assert_eq!(with(&|d| d.ports[0].link_layer = infiniband()), 0);
+    }
+
+    #[test]
+    fn a_burst_may_lose_what_a_pair_may_not() {
+        let lose = |_, outcome: &mut Outcome| {
+            if let Outcome::Measured {
+                measurement,
+                verified: Fact::Known { value, .. },
+            } = outcome
+            {
+                measurement.counters =
+                    Fact::known(vec![grown("packet_seq_err", Some(5000))], "test");
+                value.counters = Fact::known(vec![grown("out_of_sequence", Some(5000))], "test");
+            }
+        };
+        let of = |step| {
+            let events = cost_testing::events_of(4, &[step], &lose);
+            losses(&judge(&ledger(&events))).len()
+        };
+        assert_eq!(of(CostStep::Write), 1);
+        assert_eq!(of(CostStep::IncastWrite), 0);
     }
 
     #[test]

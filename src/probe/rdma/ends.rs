@@ -1,6 +1,7 @@
 //! One end that is connected: moves data, or compares what landed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use crate::model::{
     Checked, Completion as CompletionKind, CpuUse, Fact, IdleCpu, Measurement, MemoryUsed,
@@ -105,7 +106,7 @@ impl Connected {
 
 impl Ends {
     fn run(&mut self, stop: &AtomicBool) -> Result<Measurement, ProbeError> {
-        let job = self.job;
+        let (job, told) = (self.job, Instant::now());
         if job.ping_pong {
             return self.play(stop);
         }
@@ -123,6 +124,7 @@ impl Ends {
         };
         let _pinned = self.pinned();
         let (host, mut thread) = (HostClock::now(), ThreadClock::start(job.account)?);
+        let waited = told.elapsed();
         let (reading, end) = transfer(self, &job.shape, stop, Patience::default())?;
         let host = host.until(&HostClock::now());
         let cpu = cpu_use(thread.read()?, host, idle);
@@ -131,6 +133,7 @@ impl Ends {
             _ => None,
         };
         Ok(Measurement {
+            began_us: Some(micros(waited + reading.from)),
             latency,
             end,
             fetched,
@@ -143,11 +146,13 @@ impl Ends {
         Measurement {
             bytes: reading.bytes,
             elapsed_us: micros(reading.elapsed),
+            began_us: None,
             total_bytes: reading.total_bytes,
             windows: reading.windows,
             cpu,
             mtu: self.mtu,
             counters: Fact::default(),
+            pauses: Fact::default(),
             latency: Fact::unknown("only before RDMA writes"),
             end: TransferEnd::TimeUp,
             ping_pong: None,
@@ -178,6 +183,7 @@ impl Ends {
             bytes_checked: checked.bytes,
             bytes_wrong: checked.wrong,
             counters: Fact::default(),
+            pauses: Fact::default(),
             cpu,
             memory: Some(Box::new(self.used.clone())),
         })

@@ -175,6 +175,7 @@ impl Ends {
         let bytes = u64::from(job.shape.message);
         let reading = Reading {
             bytes: trips.count() * bytes,
+            from: Duration::ZERO,
             elapsed: elapsed.max(Duration::from_micros(1)),
             total_bytes: number * bytes,
             windows: Vec::new(),

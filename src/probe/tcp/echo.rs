@@ -111,11 +111,13 @@ pub(super) fn play(
     Ok(Measurement {
         bytes: trips.count() * bytes,
         elapsed_us: micros(elapsed).max(1),
+        began_us: None,
         total_bytes: sent * bytes,
         windows: Vec::new(),
         cpu: cpu_use(spent, host, idle),
         mtu,
         counters: Fact::default(),
+        pauses: Fact::default(),
         latency: Fact::unknown("only before RDMA writes"),
         end: TransferEnd::TimeUp,
         ping_pong: Some(trips.summary(bytes)),

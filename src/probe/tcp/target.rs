@@ -89,6 +89,7 @@ impl Serving {
             bytes_checked: checked,
             bytes_wrong: wrong,
             counters: Fact::default(),
+            pauses: Fact::default(),
             cpu: self.cpu(received),
             memory: None,
         })

@@ -32,6 +32,7 @@ pub(super) fn run(
     streams: &[TcpStream],
     stop: &AtomicBool,
 ) -> Result<Measurement, ProbeError> {
+    let told = Instant::now();
     let rings: Vec<Vec<u8>> = (0..streams.len()).map(|index| ring(plan, index)).collect();
     let idle = if plan.account {
         rest(stop)
@@ -39,6 +40,7 @@ pub(super) fn run(
         Fact::default()
     };
     let (host, mut clock) = (HostClock::now(), ThreadClock::start(plan.account)?);
+    let waited = told.elapsed();
     let (reading, sent) = exchange(plan, streams, &rings, stop)?;
     let host = host.until(&HostClock::now());
     let mut spent = clock.read()?;
@@ -50,11 +52,13 @@ pub(super) fn run(
     Ok(Measurement {
         bytes: reading.bytes,
         elapsed_us: micros(reading.elapsed),
+        began_us: Some(micros(waited + reading.from)),
         total_bytes: reading.total_bytes,
         windows: reading.windows,
         cpu: cpu_use(spent, host, idle),
         mtu,
         counters: Fact::default(),
+        pauses: Fact::default(),
         latency: Fact::unknown("only before RDMA writes"),
         end: TransferEnd::TimeUp,
         ping_pong: None,

@@ -58,7 +58,7 @@ fn one(ways: &[Incast<'_>], style: Style, out: &mut dyn Write) -> io::Result<()>
 }
 
 fn row(way: &Incast<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let together = way.together();
+    let together = way.together.value().map(|all| all.rate);
     let text = |number: Option<f64>| number.map_or("?".to_owned(), self::number);
     let line = way.line.value().copied();
     let [least, most] = match way.ends() {
@@ -71,15 +71,18 @@ fn row(way: &Incast<'_>, out: &mut dyn Write) -> io::Result<()> {
         "  {:12}  {:>7}  {:>7}  {:>7}  {:>7}  {:>7}  {:>7}",
         way.step,
         way.senders.len(),
-        number(together.0),
-        text(line.and_then(|line| together.share_of(line))),
+        rate(together),
+        text(
+            line.zip(together)
+                .and_then(|(line, all)| all.share_of(line))
+        ),
         rate(least),
         rate(most),
         text(way.fairness()),
     )
 }
 
-/// What holds senders back, whether it was seen to, and what was counted.
+/// What holds senders back, whether it was seen to, what was counted, and what no number tells.
 fn held(way: &Incast<'_>) -> String {
     let acted = match way.acted() {
         Fact::Known { value: true, .. } => "seen to act".to_owned(),
@@ -101,6 +104,21 @@ fn held(way: &Incast<'_>) -> String {
         }
         Fact::Unknown { why } => {
             text.push_str(&format!(" What else is counted here is not known: {why}."));
+        }
+    }
+    let ends = [&way.at_senders, &way.at_receiver];
+    let why = ends.iter().find_map(|end| end.without_pauses());
+    if let Some(why) = why.filter(|_| way.has_pauses() && ends.iter().all(|e| e.pauses_read == 0)) {
+        text.push_str(&format!(" Pauses are not known: {why}."));
+    }
+    match &way.together {
+        Fact::Known { value, .. } if value.all_us < value.any_us / 10 * 9 => {
+            let [all, any] = [value.all_us, value.any_us].map(|us| us as f64 / 1e6);
+            text.push_str(&format!(" All sent at once for {all:.2} of {any:.2} s."));
+        }
+        Fact::Known { .. } => {}
+        Fact::Unknown { why } => {
+            text.push_str(&format!(" What they reached together is not known: {why}."));
         }
     }
     if way.failed > 0 {

@@ -59,7 +59,7 @@ pub(in crate::report) fn value(report: &CostReport<'_>) -> Value {
 
 /// Several senders to one NIC at once.
 fn incast(burst: &Incast<'_>) -> Value {
-    let acted = burst.acted();
+    let (acted, together) = (burst.acted(), burst.together.value());
     let senders = burst.senders.iter();
     let senders = senders.map(|(nic, rate)| json!({"nic": nic, "gbps": rate}));
     let not_counted = burst.not_counted.value().map(|signs| {
@@ -74,7 +74,10 @@ fn incast(burst: &Incast<'_>) -> Value {
         "software_rdma": burst.is_software,
         "senders": senders.collect::<Vec<_>>(),
         "failed": burst.failed,
-        "gbps": burst.together(),
+        "gbps": together.map(|all| all.rate),
+        "gbps_unknown": burst.together.why_unknown(),
+        "any_us": together.map(|all| all.any_us),
+        "all_us": together.map(|all| all.all_us),
         "least_to_most": burst.fairness(),
         "held_back_by": burst.held_by,
         "acted": acted.value(),
@@ -92,7 +95,13 @@ fn congestion(counted: &Congestion) -> Value {
     let seen: serde_json::Map<String, Value> = signs
         .map(|(sign, times)| (sign.name().to_owned(), json!(times)))
         .collect();
-    json!({"seen": seen, "read": counted.read, "unread": counted.unread})
+    json!({
+        "seen": seen,
+        "read": counted.read,
+        "unread": counted.unread,
+        "pauses_read": counted.pauses_read,
+        "pauses_unknown": counted.pauses_unknown,
+    })
 }
 
 fn pair(pair: &PairCost<'_>) -> Value {

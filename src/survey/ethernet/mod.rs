@@ -4,6 +4,7 @@ mod arp;
 mod bond;
 mod lossless;
 
+use super::root::Root;
 use super::{Survey, nic_parse, parse};
 use crate::model::{Bond, Fact, NetdevSettings};
 
@@ -33,6 +34,16 @@ pub(super) fn settings(survey: &Survey<'_>, name: &str) -> NetdevSettings {
 
 fn first_member(bond: &Bond) -> Option<&str> {
     bond.members.value()?.first().map(String::as_str)
+}
+
+/// The members of the bond that `name` is; `None` where it is none, or they are not known.
+pub(super) fn members(root: &Root, name: &str) -> Option<Vec<String>> {
+    let bond = bond::of(root, name)?;
+    let bond = bond.value().filter(|bond| bond.name == name)?;
+    bond.members
+        .value()
+        .filter(|members| !members.is_empty())
+        .cloned()
 }
 
 /// The greater of two facts; unknown where one of them is.
