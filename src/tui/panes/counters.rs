@@ -3,7 +3,7 @@
 
 use ratatui::text::{Line, Span};
 
-use super::traffic::{gbps, trail_line};
+use super::traffic::{in_full, trail_line};
 use crate::tui::clean::pad;
 use crate::tui::live::{Lane, Moved};
 use crate::tui::run::Run;
@@ -68,7 +68,7 @@ pub(in crate::tui) fn lines(
         lines.push(Line::from(vec![
             label(first, view),
             Span::raw(pad(word, NAME)),
-            Span::raw(format!("{:>VALUE$} ", format!("{} Gb/s", gbps(now)))),
+            Span::raw(format!("{:>VALUE$} ", in_full(now))),
             Span::styled(trail, view.theme.style(Role::Busy)),
         ]));
     }

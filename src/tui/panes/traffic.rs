@@ -102,7 +102,7 @@ pub(in crate::tui) fn detail(view: &View, run: &Run, area: Rect, buffer: &mut Bu
     for (direction, word) in ["sent", "received"].into_iter().enumerate() {
         let now = if fresh { lane.now[direction] } else { None };
         let trail: Vec<f32> = lane.trail(direction, room).collect();
-        let text = format!(" {word:<8} {:>4} Gb/s ", gbps(now));
+        let text = format!(" {word:<8} {:>9} ", in_full(now));
         let spans = vec![
             Span::raw(text),
             Span::styled(
@@ -137,8 +137,13 @@ fn busier(lane: &Lane) -> f32 {
 }
 
 /// A rate in Gb/s, or that it is unknown.
-pub(super) fn gbps(rate: Option<f32>) -> String {
+fn gbps(rate: Option<f32>) -> String {
     rate.map_or_else(|| "?".to_owned(), |rate| short(Gbps(f64::from(rate))))
+}
+
+/// A rate with its unit, where no heading has it.
+pub(super) fn in_full(rate: Option<f32>) -> String {
+    rate.map_or_else(|| "?".to_owned(), |rate| Gbps(f64::from(rate)).to_string())
 }
 
 fn level(theme: &Theme, rate: f32, peak: f32) -> &'static str {
