@@ -1,7 +1,6 @@
 //! Writes a run as the reports that were asked for, live or recorded, and gives its exit code.
 
-use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -10,8 +9,8 @@ use super::output::Output;
 use crate::cli::{Color, Format, FormatArg, ReportsArgs};
 use crate::judge::{CostReport, Judgement, judge};
 use crate::ledger::Ledger;
-use crate::model::{Acceptance, Pattern, Record, Span};
-use crate::record::{Reader, span};
+use crate::model::{Acceptance, Pattern, Span};
+use crate::record::{Lines, span};
 use crate::report::{
     Run, Style, accept_json, accept_text, cost_json, cost_text, csv_nodes, csv_pairs, html, json,
     jsonl, junit, markdown, openmetrics, tap, text,
@@ -88,13 +87,13 @@ impl<'a> Ran<'a> {
         }
     }
 
-    /// Its events, read from its record one by one.
-    fn events(&self) -> io::Result<impl Iterator<Item = io::Result<Record>>> {
+    /// Its events as JSON, read from its record one by one.
+    fn lines(&self) -> io::Result<impl Iterator<Item = io::Result<String>>> {
         let path = self
             .record
             .ok_or_else(|| io::Error::other("the run was not recorded, so its events are gone"))?;
-        let events = Reader::new(BufReader::new(File::open(path)?), path);
-        Ok(events.map(|event| event.map_err(io::Error::other)))
+        let lines = Lines::open(path).map_err(io::Error::other)?;
+        Ok(lines.map(|line| Ok(line.map_err(io::Error::other)?.json)))
     }
 }
 
@@ -201,7 +200,7 @@ fn write_one(
         Format::Text => text(ledger, judgement, style, out),
         Format::Json if is_only_cost(ledger) => cost_json(ledger, judgement, out),
         Format::Json => json(ledger, judgement, out),
-        Format::Jsonl => jsonl(ran.events()?, out),
+        Format::Jsonl => jsonl(ran.lines()?, out),
         Format::Html => html(&run, out),
         Format::Markdown => markdown(&run, out),
         Format::CsvPairs => csv_pairs(&run, out),

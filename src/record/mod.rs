@@ -9,10 +9,10 @@
 //! the record when its line break is.
 
 mod error;
+mod lines;
 mod reader;
 mod resume;
 mod runs;
-mod span;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 pub use error::RecordError;
+pub use lines::{Line, Lines, span};
 pub use reader::{Reader, TornTail, read};
 pub use resume::Unfinished;
 pub use runs::{Found, Head, list, remove, runs_folder, to_remove};
-pub use span::span;
 pub use writer::Writer;
 
 /// Where a run that starts `now` in this process is recorded, when nobody says otherwise:

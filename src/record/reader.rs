@@ -1,7 +1,7 @@
 //! Reads a record back, event by event, and tells a torn end from a changed middle.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -9,10 +9,7 @@ use serde::Deserialize;
 use crate::model::{Event, Record, RunEnd, SCHEMA};
 
 use super::RecordError;
-
-/// The most bytes of a line. The longest real one is a round of thousands of nodes: 4096 with 8 rails,
-/// both directions, are 32768 probes of about 300 bytes each, more where names are long.
-pub(super) const MAX_LINE: usize = 64 << 20;
+use super::lines::{bad_line, read_line};
 
 /// A last line without its line break: its writer ended while writing it. It counts as not written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,25 +98,7 @@ impl<R: BufRead> Reader<R> {
 
     fn read_next(&mut self) -> Result<Option<Record>, RecordError> {
         let number = self.lines + 1;
-        let mut line = Vec::new();
-        let limit = MAX_LINE as u64 + 1;
-        let read = self
-            .source
-            .by_ref()
-            .take(limit)
-            .read_until(b'\n', &mut line);
-        read.map_err(|source| RecordError::Read {
-            path: self.path.clone(),
-            line: number,
-            source,
-        })?;
-        if line.len() > MAX_LINE {
-            return Err(RecordError::LongLine {
-                path: self.path.clone(),
-                line: number,
-                limit: MAX_LINE,
-            });
-        }
+        let line = read_line(&mut self.source, &self.path, number)?;
         if line.last() != Some(&b'\n') {
             self.torn = (!line.is_empty()).then_some(TornTail {
                 line: number,
@@ -139,13 +118,8 @@ impl<R: BufRead> Reader<R> {
         if self.lines == 0 {
             self.refuse_newer(line)?;
         }
-        let record: Record =
-            serde_json::from_slice(line).map_err(|source| RecordError::BadLine {
-                path: self.path.clone(),
-                line: self.lines + 1,
-                begins: String::from_utf8_lossy(line).chars().take(60).collect(),
-                source,
-            })?;
+        let record: Record = serde_json::from_slice(line)
+            .map_err(|source| bad_line(&self.path, self.lines + 1, line, source))?;
         if record.seq != self.lines {
             return Err(RecordError::OutOfOrder {
                 path: self.path.clone(),

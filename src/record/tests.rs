@@ -263,7 +263,7 @@ fn what_is_no_record_is_told_by_its_line() {
         format!("{newer}\n"),
         format!("{}\n", lines[1].replace("\"seq\":1", "\"seq\":0")),
         "\n".to_owned(),
-        "x".repeat(reader::MAX_LINE + 1),
+        "x".repeat(lines::MAX_LINE + 1),
     ]
     .iter()
     .map(|text| {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::REPORT_SCHEMA;
+use super::quiet;
 use super::text::Style;
 use crate::model::{Bytes, Pattern, Verdict, visible};
 
@@ -256,8 +257,7 @@ pub fn json(runs: &[Listed], left_out: usize, out: &mut dyn Write) -> io::Result
         "runs": runs.iter().map(value).collect::<Vec<_>>(),
         "left_out": left_out,
     });
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    quiet::pretty(out, &document)
 }
 
 fn value(listed: &Listed) -> Value {

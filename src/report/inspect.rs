@@ -16,7 +16,8 @@ use serde_json::Value;
 
 pub use topo::{topo_json, topo_text};
 
-use super::json::REPORT_SCHEMA;
+use super::json::{CannotTellFields, FindingFields, REPORT_SCHEMA, cannot_tell, finding};
+use super::quiet;
 use super::text::Style;
 use crate::judge::Said;
 use crate::model::{
@@ -44,15 +45,10 @@ pub fn json(facts: &NodeFacts, said: &Said, out: &mut dyn Write) -> io::Result<(
         facts,
         paths: pcie::paths(facts),
         gpudirect_paths: gpu::paths(facts),
-        findings: said.findings.iter().map(super::json::finding).collect(),
-        cannot_tell: said
-            .cannot_tell
-            .iter()
-            .map(super::json::cannot_tell)
-            .collect(),
+        findings: said.findings.iter().map(finding).collect(),
+        cannot_tell: said.cannot_tell.iter().map(cannot_tell).collect(),
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    quiet::pretty(out, &document)
 }
 
 #[derive(Serialize)]
@@ -65,8 +61,8 @@ struct Document<'a> {
     paths: Vec<Value>,
     /// How each NIC reaches the memory of each GPU that is made for it.
     gpudirect_paths: Vec<Value>,
-    findings: Vec<Value>,
-    cannot_tell: Vec<Value>,
+    findings: Vec<FindingFields<'a>>,
+    cannot_tell: Vec<CannotTellFields<'a>>,
 }
 
 pub(super) fn write_facts(facts: &NodeFacts, out: &mut dyn Write) -> io::Result<()> {

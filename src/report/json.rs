@@ -3,15 +3,18 @@
 
 use std::io::{self, Write};
 
+use arcstr::ArcStr;
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::gpu_memory::gpu_memory_json;
 use super::quiet;
 use crate::judge::{CostReport, Judgement, expected};
 use crate::ledger::{Covered, Ledger, Node, NodeState, PairState, PairSummary, Probe};
 use crate::model::{
-    CannotTell, Direction, Finding, NicId, NodeName, Outcome, Rail, RunEnd, Subject, Verdict,
+    CannotTell, CpuUse, Direction, Evidence, Fact, Finding, Gbps, Grown, MemoryUsed, NicId,
+    NodeFacts, NodeName, Outcome, ProbeId, ProbeStage, Purpose, Rail, Rule, RunEnd, RunSettings,
+    Severity, Subject, Verdict, Verification,
 };
 
 /// Version of the report's shape.
@@ -28,59 +31,17 @@ struct Report<'a> {
     verdict: Verdict,
     exit_code: u8,
     run: Option<RunEnd>,
-    settings: Option<&'a crate::model::RunSettings>,
-    coverage: Value,
-    findings: Vec<Value>,
-    cannot_tell: Vec<Value>,
-    nodes: Nodes<'a>,
+    settings: Option<&'a RunSettings>,
+    coverage: CoverageFields<'a>,
+    findings: Vec<FindingFields<'a>>,
+    cannot_tell: Vec<CannotTellFields<'a>>,
+    nodes: Vec<NodeFields<'a>>,
     pairs: Pairs<'a>,
-    isolation: Isolation<'a>,
+    isolation: Vec<IsolatedFields<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     gpu_memory: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Value>,
-}
-
-/// Nodes and pairs are written one by one: all values of thousands of nodes would fill the memory.
-struct Nodes<'a>(&'a Ledger);
-
-impl Serialize for Nodes<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.nodes().map(node))
-    }
-}
-
-struct Pairs<'a>(&'a Ledger);
-
-impl Serialize for Pairs<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let pairs = self.0.pairs();
-        serializer.collect_seq(pairs.iter().map(|summary| pair(self.0, summary)))
-    }
-}
-
-/// The probes that tell causes apart: they measure under conditions that the pairs' do not have.
-struct Isolation<'a>(&'a Ledger);
-
-impl Serialize for Isolation<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let isolating = self.0.probes();
-        let isolating = isolating.filter(|probe| probe.planned.purpose.isolates());
-        serializer.collect_seq(isolating.map(isolated))
-    }
-}
-
-fn isolated(probe: &Probe) -> Value {
-    let planned = &probe.planned;
-    json!({
-        "probe": planned.probe,
-        "round": probe.round,
-        "purpose": planned.purpose,
-        "from": planned.pair.from,
-        "to": planned.pair.to,
-        "rail": planned.pair.rail,
-        "gbps": probe.rate(),
-    })
 }
 
 /// Writes the report as one JSON document.
@@ -88,6 +49,8 @@ fn isolated(probe: &Probe) -> Value {
 /// # Errors
 /// Whatever `out` reports.
 pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::Result<()> {
+    let isolating = ledger.probes();
+    let isolating = isolating.filter(|probe| probe.planned.purpose.isolates());
     let report = Report {
         schema: REPORT_SCHEMA,
         linerate: env!("CARGO_PKG_VERSION"),
@@ -100,31 +63,52 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         coverage: coverage(judgement),
         findings: judgement.findings.iter().map(finding).collect(),
         cannot_tell: judgement.cannot_tell.iter().map(cannot_tell).collect(),
-        nodes: Nodes(ledger),
+        nodes: ledger.nodes().map(node).collect(),
         pairs: Pairs(ledger),
-        isolation: Isolation(ledger),
+        isolation: isolating.map(isolated).collect(),
         gpu_memory: gpu_memory_json(ledger),
         cost: CostReport::of(ledger).as_ref().map(super::cost::value),
     };
     quiet::pretty(out, &report)
 }
 
-fn coverage(judgement: &Judgement) -> Value {
+#[derive(Serialize)]
+struct CoverageFields<'a> {
+    of: &'static str,
+    total: usize,
+    measured: usize,
+    failed: usize,
+    not_run: usize,
+    complete: bool,
+    gaps: Vec<GapFields<'a>>,
+}
+
+#[derive(Serialize)]
+struct GapFields<'a> {
+    count: usize,
+    tried: bool,
+    why: &'a str,
+}
+
+fn coverage(judgement: &Judgement) -> CoverageFields<'_> {
     let coverage = &judgement.coverage;
-    let gap =
-        |gap: &crate::ledger::Gap| json!({"count": gap.count, "tried": gap.tried, "why": gap.why});
-    json!({
-        "of": match coverage.of {
+    let gaps = coverage.gaps.iter().map(|gap| GapFields {
+        count: gap.count,
+        tried: gap.tried,
+        why: &gap.why,
+    });
+    CoverageFields {
+        of: match coverage.of {
             Covered::Pairs => "pairs",
             Covered::Ends => "nic_directions",
         },
-        "total": coverage.total(),
-        "measured": coverage.measured,
-        "failed": coverage.failed,
-        "not_run": coverage.not_run,
-        "complete": coverage.is_complete(),
-        "gaps": coverage.gaps.iter().map(gap).collect::<Vec<_>>(),
-    })
+        total: coverage.total(),
+        measured: coverage.measured,
+        failed: coverage.failed,
+        not_run: coverage.not_run,
+        complete: coverage.is_complete(),
+        gaps: gaps.collect(),
+    }
 }
 
 /// Whom a finding is about, as fields that are there or null.
@@ -189,41 +173,72 @@ impl<'a> From<&'a Subject> for Who<'a> {
     }
 }
 
-pub(super) fn finding(finding: &Finding) -> Value {
-    let value = json!({
-        "rule": finding.rule,
-        "severity": finding.severity,
-        "says": finding.says,
-        "measured": finding.measured,
-        "expected": finding.expected,
-        "expected_from": finding.expected_from,
-        "ratio": finding.ratio,
-        "evidence": finding.evidence,
-        "remedy": finding.remedy,
-    });
-    with_subject(value, &finding.subject)
+/// A finding, with whom it is about.
+#[derive(Serialize)]
+pub(super) struct FindingFields<'a> {
+    #[serde(flatten)]
+    who: Who<'a>,
+    rule: Rule,
+    severity: Severity,
+    says: &'a str,
+    measured: Option<Gbps>,
+    expected: Option<Gbps>,
+    expected_from: Option<&'a str>,
+    ratio: Option<f64>,
+    evidence: &'a [Evidence],
+    remedy: &'a str,
+}
+
+pub(super) fn finding(finding: &Finding) -> FindingFields<'_> {
+    FindingFields {
+        who: Who::from(&finding.subject),
+        rule: finding.rule,
+        severity: finding.severity,
+        says: &finding.says,
+        measured: finding.measured,
+        expected: finding.expected,
+        expected_from: finding.expected_from.as_deref(),
+        ratio: finding.ratio,
+        evidence: &finding.evidence,
+        remedy: &finding.remedy,
+    }
 }
 
 /// What a rule would have looked at and could not.
-pub(super) fn cannot_tell(entry: &CannotTell) -> Value {
-    let value = json!({"rule": entry.rule, "why": entry.why});
-    with_subject(value, &entry.subject)
+#[derive(Serialize)]
+pub(super) struct CannotTellFields<'a> {
+    #[serde(flatten)]
+    who: Who<'a>,
+    rule: Rule,
+    why: &'a str,
 }
 
-fn with_subject(mut value: Value, subject: &Subject) -> Value {
-    let who = serde_json::to_value(Who::from(subject));
-    if let (Value::Object(fields), Ok(Value::Object(who))) = (&mut value, who) {
-        fields.extend(who);
+pub(super) fn cannot_tell(entry: &CannotTell) -> CannotTellFields<'_> {
+    CannotTellFields {
+        who: Who::from(&entry.subject),
+        rule: entry.rule,
+        why: &entry.why,
     }
-    value
 }
 
-fn node((name, node): (&NodeName, &Node)) -> Value {
-    let why = match &node.state {
-        NodeState::Lost { why } => Some(why),
-        _ => None,
-    };
-    json!({"name": name, "state": state(&node.state), "why": why, "facts": node.facts})
+#[derive(Serialize)]
+struct NodeFields<'a> {
+    name: &'a NodeName,
+    state: &'static str,
+    why: Option<&'a str>,
+    facts: Option<&'a NodeFacts>,
+}
+
+fn node<'a>((name, node): (&'a NodeName, &'a Node)) -> NodeFields<'a> {
+    NodeFields {
+        name,
+        state: state(&node.state),
+        why: match &node.state {
+            NodeState::Lost { why } => Some(why),
+            _ => None,
+        },
+        facts: node.facts.as_ref(),
+    }
 }
 
 /// How far a node has come, in a word.
@@ -235,53 +250,122 @@ pub(super) fn state(state: &NodeState) -> &'static str {
     }
 }
 
-fn pair(ledger: &Ledger, summary: &PairSummary<'_>) -> Value {
-    let pair = summary.pair;
-    let mut value = json!({
-        "from": pair.from,
-        "to": pair.to,
-        "rail": pair.rail,
-        "probes": summary.attempts.len(),
-    });
-    let more = match summary.state() {
-        PairState::Measured { probe, rate } => {
-            let expected = expected(ledger, probe);
-            let (verified, measurement) = match &probe.outcome {
-                Some(Outcome::Measured {
-                    verified,
-                    measurement,
-                }) => (Some(verified), Some(measurement)),
-                _ => (None, None),
-            };
-            json!({
-                "state": "measured",
-                "gbps": rate,
-                "expected": expected.value(),
-                "expected_from": expected.source(),
-                "expected_unknown": expected.why_unknown(),
-                "ratio": expected.value().and_then(|expected| rate.share_of(*expected)),
-                "mtu": measurement.map(|m| m.mtu),
-                "bytes": measurement.map(|m| m.bytes),
-                "elapsed_us": measurement.map(|m| m.elapsed_us),
-                "cpu": measurement.map(|m| &m.cpu),
-                "counters": measurement.map(|m| &m.counters),
-                "verified": verified,
-                "memory": measurement.and_then(|m| m.memory.as_ref()),
-            })
-        }
-        PairState::Failed { stage, node, why } => {
-            json!({"state": "failed", "stage": stage, "node": node, "why": why})
-        }
-        PairState::NotRun { why } => json!({"state": "not_run", "why": why}),
-    };
-    if let (Value::Object(fields), Value::Object(more)) = (&mut value, more) {
-        fields.extend(more);
+/// Pairs, each made as it is written.
+struct Pairs<'a>(&'a Ledger);
+
+impl Serialize for Pairs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let pairs = self.0.pairs();
+        serializer.collect_seq(pairs.iter().map(|summary| pair(self.0, summary)))
     }
-    value
+}
+
+#[derive(Serialize)]
+struct PairFields<'a> {
+    from: &'a NicId,
+    to: &'a NicId,
+    rail: Rail,
+    probes: usize,
+    #[serde(flatten)]
+    state: StateFields<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+enum StateFields<'a> {
+    Measured {
+        gbps: Gbps,
+        expected: Option<Gbps>,
+        expected_from: Option<ArcStr>,
+        expected_unknown: Option<ArcStr>,
+        ratio: Option<f64>,
+        mtu: Option<u32>,
+        bytes: Option<u64>,
+        elapsed_us: Option<u64>,
+        cpu: Option<&'a CpuUse>,
+        counters: Option<&'a Fact<Vec<Grown>>>,
+        verified: Option<&'a Fact<Verification>>,
+        memory: Option<&'a MemoryUsed>,
+    },
+    Failed {
+        stage: ProbeStage,
+        node: Option<&'a NodeName>,
+        why: &'a str,
+    },
+    NotRun {
+        why: &'a str,
+    },
+}
+
+fn pair<'a>(ledger: &Ledger, summary: &PairSummary<'a>) -> PairFields<'a> {
+    PairFields {
+        from: &summary.pair.from,
+        to: &summary.pair.to,
+        rail: summary.pair.rail,
+        probes: summary.attempts.len(),
+        state: match summary.state() {
+            PairState::Measured { probe, rate } => measured(ledger, probe, rate),
+            PairState::Failed { stage, node, why } => StateFields::Failed { stage, node, why },
+            PairState::NotRun { why } => StateFields::NotRun { why },
+        },
+    }
+}
+
+fn measured<'a>(ledger: &Ledger, probe: &'a Probe, rate: Gbps) -> StateFields<'a> {
+    let (expected, expected_from, expected_unknown) = match expected(ledger, probe) {
+        Fact::Known { value, from } => (Some(value), Some(from), None),
+        Fact::Unknown { why } => (None, None, Some(why)),
+    };
+    let verified = match &probe.outcome {
+        Some(Outcome::Measured { verified, .. }) => Some(verified),
+        _ => None,
+    };
+    let measurement = probe.measurement();
+    StateFields::Measured {
+        gbps: rate,
+        expected,
+        expected_from,
+        expected_unknown,
+        ratio: expected.and_then(|expected| rate.share_of(expected)),
+        mtu: measurement.map(|m| m.mtu),
+        bytes: measurement.map(|m| m.bytes),
+        elapsed_us: measurement.map(|m| m.elapsed_us),
+        cpu: measurement.map(|m| &m.cpu),
+        counters: measurement.map(|m| &m.counters),
+        verified,
+        memory: measurement.and_then(|m| m.memory.as_deref()),
+    }
+}
+
+/// A probe that tells causes apart: it measures under conditions that the pairs' do not have.
+#[derive(Serialize)]
+struct IsolatedFields<'a> {
+    probe: ProbeId,
+    round: u32,
+    purpose: Purpose,
+    from: &'a NicId,
+    to: &'a NicId,
+    rail: Rail,
+    gbps: Option<Gbps>,
+}
+
+fn isolated(probe: &Probe) -> IsolatedFields<'_> {
+    let planned = &probe.planned;
+    IsolatedFields {
+        probe: planned.probe,
+        round: probe.round,
+        purpose: planned.purpose,
+        from: &planned.pair.from,
+        to: &planned.pair.to,
+        rail: planned.pair.rail,
+        gbps: probe.rate(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::judge::judge;
     use crate::ledger::testing::{events, ledger};

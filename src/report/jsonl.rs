@@ -3,18 +3,19 @@
 use std::io::{self, Write};
 
 use super::quiet;
-use crate::model::Record;
 
-/// Writes the events one by one as they come.
+/// Writes the lines one by one as they come: each is a document as the record has it, without its line
+/// break.
 ///
 /// # Errors
-/// The first of `events`, and whatever `out` reports.
+/// The first of `lines`, and whatever `out` reports.
 pub fn jsonl(
-    events: impl Iterator<Item = io::Result<Record>>,
+    lines: impl Iterator<Item = io::Result<String>>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    for event in events {
-        quiet::line(out, &event?)?;
+    for line in lines {
+        quiet::copy(out, &line?)?;
+        out.write_all(b"\n")?;
     }
     Ok(())
 }

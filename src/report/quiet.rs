@@ -1,52 +1,62 @@
 //! JSON in which nothing steers the terminal that it is shown on: what would is written as an escape, of
 //! which every reader makes the same text again.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 use serde_json::Serializer;
-use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
+use serde_json::ser::{Formatter, PrettyFormatter};
 
 use crate::model::is_treacherous;
 
+/// What is collected before it is handed on: a document is written in pieces of a few bytes.
+const BUFFER: usize = 64 << 10;
+
 /// Writes a document over several lines, with a line break at its end.
 pub(super) fn pretty(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    write(out, Quiet(PrettyFormatter::new()), value)
+    let mut out = BufWriter::with_capacity(BUFFER, out);
+    let form = Quiet(PrettyFormatter::new());
+    value.serialize(&mut Serializer::with_formatter(&mut out, form))?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
-/// Writes a document in one line, with a line break at its end.
-pub(super) fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    write(out, Quiet(CompactFormatter), value)
+/// Writes what is valid JSON already.
+pub(super) fn copy(out: &mut (impl Write + ?Sized), json: &str) -> io::Result<()> {
+    // All of ASCII but the control characters.
+    if json.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
+        return out.write_all(json.as_bytes());
+    }
+    let mut rest = json;
+    while let Some(at) = rest.find(is_treacherous) {
+        let (quiet, from) = rest.split_at(at);
+        out.write_all(quiet.as_bytes())?;
+        let mut chars = from.chars();
+        match chars.next() {
+            // Between two tokens: in a string it would not be valid.
+            Some('\t' | '\n' | '\r') => out.write_all(b" ")?,
+            Some(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    write!(out, "\\u{unit:04x}")?;
+                }
+            }
+            None => {}
+        }
+        rest = chars.as_str();
+    }
+    out.write_all(rest.as_bytes())
 }
 
-fn write(out: &mut dyn Write, form: impl Formatter, value: &impl Serialize) -> io::Result<()> {
-    value.serialize(&mut Serializer::with_formatter(&mut *out, form))?;
-    out.write_all(b"\n")
-}
+/// The usual form.
+struct Quiet(PrettyFormatter<'static>);
 
-/// Another formatter's form.
-struct Quiet<F>(F);
-
-impl<F: Formatter> Formatter for Quiet<F> {
+impl Formatter for Quiet {
     fn write_string_fragment<W: ?Sized + Write>(
         &mut self,
         out: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
-        // Control characters of ASCII are escaped before; most texts have nothing else.
-        if fragment.bytes().all(|byte| byte < 0x7f) {
-            return out.write_all(fragment.as_bytes());
-        }
-        let mut rest = fragment;
-        while let Some(c) = rest.chars().find(|c| is_treacherous(*c)) {
-            let at = rest.find(c).unwrap_or_default();
-            out.write_all(&rest.as_bytes()[..at])?;
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                write!(out, "\\u{unit:04x}")?;
-            }
-            rest = &rest[at + c.len_utf8()..];
-        }
-        out.write_all(rest.as_bytes())
+        copy(out, fragment)
     }
 
     fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
@@ -94,21 +104,25 @@ mod tests {
     fn what_is_read_is_what_was_written_and_nothing_steers() {
         let text = "a\u{1b}[2J\u{7f}\u{9b}31m ä 網 \u{202e}b\u{e0041} \"\\";
         let value = serde_json::json!({"name": text, "more": [1.5, {}, []]});
-        for is_pretty in [true, false] {
-            let mut out = Vec::new();
-            match is_pretty {
-                true => pretty(&mut out, &value).unwrap(),
-                false => line(&mut out, &value).unwrap(),
-            }
-            let json = String::from_utf8(out).unwrap();
+        let mut out = Vec::new();
+        pretty(&mut out, &value).unwrap();
+        let mut copied = Vec::new();
+        let compact = serde_json::to_string(&value).unwrap();
+        copy(&mut copied, &compact.replacen(':', "\t:\r", 1)).unwrap();
+        for json in [out, copied] {
+            let json = String::from_utf8(json).unwrap();
             assert!(!json.contains(|c| c != '\n' && is_treacherous(c)), "{json}");
             let read: serde_json::Value = serde_json::from_str(&json).unwrap();
             assert_eq!(read, value);
         }
-        let mut usual = serde_json::to_string_pretty(&serde_json::json!({"a": [1, {}]})).unwrap();
-        usual.push('\n');
+    }
+
+    #[test]
+    fn the_form_is_the_usual_one() {
+        let value = serde_json::json!({"a": [1, {}]});
         let mut out = Vec::new();
-        pretty(&mut out, &serde_json::json!({"a": [1, {}]})).unwrap();
-        assert_eq!(String::from_utf8(out).unwrap(), usual);
+        pretty(&mut out, &value).unwrap();
+        let usual = serde_json::to_string_pretty(&value).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), usual + "\n");
     }
 }

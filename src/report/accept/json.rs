@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Counts;
 use crate::ledger::Ledger;
 use crate::model::{Acceptance, AcceptanceVerdict, CheckResult, RunEnd, Weight};
+use crate::report::quiet;
 
 /// Version of the shape.
 pub const ACCEPTANCE_SCHEMA: u32 = 1;
@@ -77,6 +78,5 @@ pub fn accept_json(
         should: Numbers::of(acceptance, Weight::Should),
         results: &acceptance.results,
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    quiet::pretty(out, &document)
 }

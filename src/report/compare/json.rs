@@ -15,6 +15,7 @@ use crate::judge::Sample;
 use crate::model::{End, NicId};
 use crate::report::REPORT_SCHEMA;
 use crate::report::json::finding;
+use crate::report::quiet;
 
 /// Writes the comparison as one JSON document.
 ///
@@ -52,8 +53,7 @@ pub fn json(found: &Comparison, runs: [ComparedRun<'_>; 2], out: &mut dyn Write)
         cannot_compare: Each(&found.gaps, gap),
         known_to_neither: json!(found.known_to_neither),
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    quiet::pretty(out, &document)
 }
 
 #[derive(Serialize)]
@@ -222,7 +222,7 @@ fn changed(change: &FindingChange) -> Value {
         "trend": word(change.trend()),
         "told_otherwise": change.is_told,
     });
-    with(values, finding(&change.finding))
+    with(values, json!(finding(&change.finding)))
 }
 
 fn setting(change: &SettingChange) -> Value {

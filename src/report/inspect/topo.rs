@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Page, pcie};
 use crate::report::REPORT_SCHEMA;
+use crate::report::quiet;
 use crate::topology::{Nearest, TopoDevice, TopoLink, TopoMatrix};
 
 /// Writes the GPUs with their nearest NICs, the matrix, and what is to be said of the text.
@@ -111,8 +112,7 @@ pub fn topo_json(matrix: &TopoMatrix, out: &mut dyn Write) -> io::Result<()> {
         notes: matrix.notes.iter().map(ToString::to_string).collect(),
         more_notes: matrix.more_notes,
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    quiet::pretty(out, &document)
 }
 
 #[derive(Serialize)]

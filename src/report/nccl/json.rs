@@ -9,6 +9,7 @@ use super::because;
 use crate::judge::NcclProblem;
 use crate::nccl::{Direction, NcclLog, Rank, Use, pci_address};
 use crate::report::REPORT_SCHEMA;
+use crate::report::quiet;
 
 /// Writes the reading as one JSON document.
 ///
@@ -33,8 +34,7 @@ pub fn json(log: &NcclLog, problems: &[NcclProblem], out: &mut dyn Write) -> io:
         lines: log.extent.lines,
         left_out: left_out(log),
     };
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    out.write_all(b"\n")
+    quiet::pretty(out, &document)
 }
 
 #[derive(Serialize)]

@@ -10,6 +10,7 @@ use super::{in_words, no_device};
 use crate::ledger::{Ledger, NodeState, NodeWatch, PortRates};
 use crate::model::{Fact, NodeName, Quantity, QueuePairHolder, QueuePairs};
 use crate::report::json::REPORT_SCHEMA;
+use crate::report::quiet;
 
 /// The JSON document of a tick, on one line.
 ///
@@ -23,7 +24,7 @@ pub fn json(ledger: &Ledger, at: Timestamp, out: &mut dyn Write) -> io::Result<(
         "nodes": nodes,
         "readings_dropped": ledger.readings_dropped(),
     });
-    serde_json::to_writer(&mut *out, &document)?;
+    quiet::copy(out, &serde_json::to_string(&document)?)?;
     out.write_all(b"\n")
 }
 
