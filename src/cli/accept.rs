@@ -33,6 +33,9 @@ With --nagios instead: 0 OK (all hold), 1 WARNING (a should does not hold or cou
 /// `linerate accept`.
 #[derive(Debug, Clone, PartialEq, Args)]
 #[command(after_help = ACCEPT_EXAMPLES)]
+#[command(
+    override_usage = "linerate accept [OPTIONS] <PROFILE> <NODES|--config <FILE>|--from <RUN>|--list>"
+)]
 #[command(group = ArgGroup::new("whom").args(["nodes", "config", "from", "list"]).required(true).multiple(true))]
 pub struct AcceptArgs {
     /// The acceptance profile: what must hold; with --init, the file that it is written to

@@ -26,6 +26,8 @@ fn help_says_what_there_is() {
     insta::assert_snapshot!("help", help(&[]));
     insta::assert_snapshot!("help_report", help(&["report"]));
     insta::assert_snapshot!("help_accept", help(&["accept"]));
+    insta::assert_snapshot!("help_compare", help(&["compare"]));
+    insta::assert_snapshot!("help_history", help(&["history"]));
     insta::assert_snapshot!("help_sweep", help(&["sweep"]));
     insta::assert_snapshot!("help_cost", help(&["cost"]));
     insta::assert_snapshot!("help_replay", help(&["replay"]));
