@@ -20,7 +20,55 @@ struct Group<'a> {
     is_open: bool,
 }
 
-impl Group<'_> {
+/// A heading, the class of its colour, whether it is seen without a click, and what stands under it.
+type Heading = (&'static str, &'static str, bool, fn(&CheckResult) -> bool);
+
+/// The worst first.
+const HEADINGS: [Heading; 6] = [
+    ("Musts that do not hold", "bad", true, |result| {
+        result.weight == Weight::Must && is_failed(result)
+    }),
+    ("Musts that could not be judged", "doubt", true, |result| {
+        result.weight == Weight::Must && is_unjudged(result)
+    }),
+    ("Shoulds that do not hold", "warn", true, |result| {
+        result.weight == Weight::Should && is_failed(result)
+    }),
+    (
+        "Shoulds that could not be judged",
+        "doubt",
+        true,
+        |result| result.weight == Weight::Should && is_unjudged(result),
+    ),
+    ("Excepted by the profile", "note", true, |result| {
+        matches!(result.outcome, CheckOutcome::Excepted { .. })
+    }),
+    ("Checks that hold", "good", false, |result| {
+        result.outcome == CheckOutcome::Passed
+    }),
+];
+
+fn is_failed(result: &CheckResult) -> bool {
+    result.outcome == CheckOutcome::Failed
+}
+
+fn is_unjudged(result: &CheckResult) -> bool {
+    matches!(result.outcome, CheckOutcome::NotJudged { .. })
+}
+
+impl<'a> Group<'a> {
+    fn of(acceptance: &'a Acceptance, (heading, class, is_open, belongs): Heading) -> Self {
+        let most = if is_open { MOST_OTHERS } else { MOST_PASSED };
+        let mine = || acceptance.results.iter().filter(|result| belongs(result));
+        Self {
+            heading,
+            class,
+            results: mine().take(most).collect(),
+            total: mine().count(),
+            is_open,
+        }
+    }
+
     fn more(&self) -> usize {
         self.total - self.results.len()
     }
@@ -44,55 +92,14 @@ impl<'a> Accepted<'a> {
 
     /// Of a profile's results.
     pub(super) fn of(acceptance: &'a Acceptance) -> Self {
-        use Weight::{Must, Should};
-        let group = |heading, class, is_open, belongs: &dyn Fn(&CheckResult) -> bool| {
-            let most = if is_open { MOST_OTHERS } else { MOST_PASSED };
-            let mine = || acceptance.results.iter().filter(|result| belongs(result));
-            Group {
-                heading,
-                class,
-                results: mine().take(most).collect(),
-                total: mine().count(),
-                is_open,
-            }
-        };
-        let failed = |weight| {
-            move |result: &CheckResult| {
-                result.weight == weight && result.outcome == CheckOutcome::Failed
-            }
-        };
-        let unjudged = |weight| {
-            move |result: &CheckResult| {
-                let open = matches!(result.outcome, CheckOutcome::NotJudged { .. });
-                result.weight == weight && open
-            }
-        };
-        let borne = |result: &CheckResult| matches!(result.outcome, CheckOutcome::Excepted { .. });
-        let passed = |result: &CheckResult| result.outcome == CheckOutcome::Passed;
         let (verdict, class) = verdict(acceptance.verdict());
-        let groups = [
-            group("Musts that do not hold", "bad", true, &failed(Must)),
-            group(
-                "Musts that could not be judged",
-                "doubt",
-                true,
-                &unjudged(Must),
-            ),
-            group("Shoulds that do not hold", "warn", true, &failed(Should)),
-            group(
-                "Shoulds that could not be judged",
-                "doubt",
-                true,
-                &unjudged(Should),
-            ),
-            group("Excepted by the profile", "note", true, &borne),
-            group("Checks that hold", "good", false, &passed),
-        ];
+        let groups = HEADINGS.map(|heading| Group::of(acceptance, heading));
+        let groups = groups.into_iter().filter(|group| group.total > 0);
         Self {
             profile: &acceptance.profile,
             verdict,
             class,
-            groups: groups.into_iter().filter(|group| group.total > 0).collect(),
+            groups: groups.collect(),
         }
     }
 }

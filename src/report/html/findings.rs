@@ -145,37 +145,47 @@ impl<'a> Findings<'a> {
     pub(super) fn of(judgement: &'a Judgement, only_cost: bool) -> Self {
         let all = judgement.findings.iter().enumerate();
         let all = all.filter(|(_, finding)| !only_cost || RULES.contains(&finding.rule));
-        let all: Vec<(usize, &Finding)> = all.collect();
-        let mut kinds: Vec<((Severity, Rule), Vec<Shown<'_>>)> = Vec::new();
-        for (number, finding) in &all {
-            let shown = Shown {
-                number: *number,
-                finding,
-            };
-            let kind = (finding.severity, finding.rule);
-            match kinds.iter_mut().find(|(known, _)| *known == kind) {
-                Some((_, of_kind)) => of_kind.push(shown),
-                None => kinds.push((kind, vec![shown])),
-            }
-        }
-        let severity = |severity| {
-            let count = all.iter().filter(|(_, f)| f.severity == severity).count();
-            (class(severity), word(severity), count)
-        };
-        let severities = [
-            Severity::Fault,
-            Severity::NotJudged,
-            Severity::Warning,
-            Severity::Note,
-        ];
-        let severities = severities.map(severity).into_iter();
+        let all: Vec<Shown<'a>> = all
+            .map(|(number, finding)| Shown { number, finding })
+            .collect();
         Self {
             total: all.len(),
-            severities: severities.filter(|(.., count)| *count > 0).collect(),
-            rules: all.iter().map(|(_, finding)| finding.rule.name()).collect(),
-            kinds: kinds.into_iter().map(|(_, all)| Kind::of(all)).collect(),
+            severities: tally(&all),
+            rules: all.iter().map(|shown| shown.finding.rule.name()).collect(),
+            kinds: kinds(all),
         }
     }
+}
+
+/// How many there are of each severity: class, word and number.
+fn tally(all: &[Shown<'_>]) -> Vec<(&'static str, &'static str, usize)> {
+    let severities = [
+        Severity::Fault,
+        Severity::NotJudged,
+        Severity::Warning,
+        Severity::Note,
+    ];
+    let count = |severity| {
+        let mine = all
+            .iter()
+            .filter(|shown| shown.finding.severity == severity);
+        (class(severity), word(severity), mine.count())
+    };
+    let tally = severities.map(count).into_iter();
+    tally.filter(|(.., count)| *count > 0).collect()
+}
+
+/// Those of one rule and severity together, in the order of the first of each.
+fn kinds(all: Vec<Shown<'_>>) -> Vec<Kind<'_>> {
+    let mut kinds: Vec<((Severity, Rule), Vec<Shown<'_>>)> = Vec::new();
+    for shown in all {
+        let kind = (shown.finding.severity, shown.finding.rule);
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, of_kind)) => of_kind.push(shown),
+            None => kinds.push((kind, vec![shown])),
+        }
+    }
+    kinds.into_iter().map(|(_, all)| Kind::of(all)).collect()
 }
 
 impl<'a> Kind<'a> {

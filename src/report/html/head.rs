@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::acceptance::verdict as accepted;
 use super::findings::counted;
 use crate::judge::{CostReport, Judgement};
-use crate::ledger::{Ledger, NodeState};
+use crate::ledger::{Coverage, Ledger, NodeState};
 use crate::model::{RunEnd, Severity, Span, Verdict};
 use crate::report::Run;
 use crate::report::provisos;
@@ -49,15 +49,14 @@ impl<'a> Head<'a> {
             true => of_cost(ledger),
             false => verdict(judgement),
         };
-        let warnings = match count(judgement, Severity::Warning) {
-            0 => String::new(),
-            1 => "and 1 warning".to_owned(),
-            many => format!("and {many} warnings"),
-        };
         Self {
             verdict,
             class,
-            warnings: if only_cost { String::new() } else { warnings },
+            warnings: match count(judgement, Severity::Warning) {
+                many if many == 0 || only_cost => String::new(),
+                1 => "and 1 warning".to_owned(),
+                many => format!("and {many} warnings"),
+            },
             acceptance: acceptance.map(|acceptance| {
                 let (words, class) = accepted(acceptance.verdict());
                 (words, class, acceptance.profile.as_str())
@@ -129,34 +128,18 @@ fn partial(ledger: &Ledger) -> Option<&'static str> {
 
 /// How much the verdict rests on.
 fn facts(run: &Run<'_>, only_cost: bool) -> Vec<(&'static str, String)> {
-    let Run {
-        ledger,
-        judgement,
-        span,
-        ..
-    } = *run;
+    let ledger = run.ledger;
     let total = ledger.nodes().count();
     let is_there = |state: &NodeState| matches!(state, NodeState::Connected { .. });
     let there = ledger.nodes().filter(|(_, node)| is_there(&node.state));
-    let coverage = &judgement.coverage;
     let mut facts = vec![("Nodes reached", format!("{} of {total}", there.count()))];
     if !only_cost {
-        let what = counted(coverage.of, 2);
-        let share = match coverage.total() {
-            0 => String::new(),
-            total => format!(" ({})", share(coverage.measured, total)),
-        };
-        let words = format!(
-            "{} of {} {what}{share}",
-            coverage.measured,
-            coverage.total()
-        );
-        facts.push(("Measured", words));
+        facts.push(("Measured", measured(&run.judgement.coverage)));
     }
     facts.push(("Rounds", ledger.rounds().to_string()));
     // When a simulation was computed says nothing.
     let is_simulated = ledger.settings().is_some_and(|settings| settings.simulated);
-    match span {
+    match run.span {
         _ if is_simulated => {}
         None => facts.push(("Began", "not recorded".to_owned())),
         Some(Span { began_ms, ended_ms }) => {
@@ -164,11 +147,19 @@ fn facts(run: &Run<'_>, only_cost: bool) -> Vec<(&'static str, String)> {
             facts.push(("Took", how_long(ended_ms.saturating_sub(began_ms))));
         }
     }
-    facts.push((
-        "Written by",
-        concat!("linerate ", env!("CARGO_PKG_VERSION")).to_owned(),
-    ));
+    let version = concat!("linerate ", env!("CARGO_PKG_VERSION"));
+    facts.push(("Written by", version.to_owned()));
     facts
+}
+
+fn measured(coverage: &Coverage) -> String {
+    let (measured, total) = (coverage.measured, coverage.total());
+    let what = counted(coverage.of, 2);
+    let share = match total {
+        0 => String::new(),
+        total => format!(" ({})", share(measured, total)),
+    };
+    format!("{measured} of {total} {what}{share}")
 }
 
 /// Percent, rounded down: only all is all.

@@ -119,34 +119,35 @@ pub(super) fn data(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut words = Words::default();
-    let row = |nic: &Nic<'_>| {
-        let rounded = |rate: Gbps| (rate.0 * 1e6).round() / 1e6;
-        let way = |way: usize| {
-            let way = nic.ways[way]?;
-            let share = (way.share * 1e4).round() / 1e4;
-            Some((rounded(way.rate), way.expected.map(rounded), share))
-        };
-        let device = nic.device().map(|device| words.place(&device));
-        let why = nic.why.as_ref().map(|why| words.place(why));
-        let findings = nic.findings.iter().take(MOST_FINDINGS);
-        let findings = findings.map(|number| {
-            let rule = judgement.findings[*number].rule.name();
-            (*number, words.place(rule))
-        });
-        let findings = findings.collect();
-        Row(device, [way(0), way(1)], nic.state.rank(), why, findings)
-    };
-    let rows = nics.all.iter().map(row).collect();
+    let rows = nics.all.iter().map(|nic| row(nic, judgement, &mut words));
     let data = Data {
+        nics: rows.collect(),
         nodes: nics.nodes.iter().map(|node| visible(&node.0)).collect(),
         rails: nics.rails.iter().map(|rail| rail.0).collect(),
         states: State::ALL.map(|state| (state.words(), state.class())),
         words: words.all,
-        nics: rows,
         pictures,
     };
     serde_json::to_writer(Harmless(out), &data)?;
     Ok(())
+}
+
+fn row(nic: &Nic<'_>, judgement: &Judgement, words: &mut Words) -> Row {
+    let rounded = |rate: Gbps| (rate.0 * 1e6).round() / 1e6;
+    let way = |way: usize| {
+        let way = nic.ways[way]?;
+        let share = (way.share * 1e4).round() / 1e4;
+        Some((rounded(way.rate), way.expected.map(rounded), share))
+    };
+    let device = nic.device().map(|device| words.place(&device));
+    let why = nic.why.as_ref().map(|why| words.place(why));
+    let findings = nic.findings.iter().take(MOST_FINDINGS);
+    let findings = findings.map(|number| {
+        let rule = judgement.findings[*number].rule.name();
+        (*number, words.place(rule))
+    });
+    let findings = findings.collect();
+    Row(device, [way(0), way(1)], nic.state.rank(), why, findings)
 }
 
 /// JSON has these characters in strings only, where an escape says the same: so nothing in it reads as
