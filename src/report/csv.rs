@@ -1,6 +1,7 @@
 //! Tables for spreadsheets and data frames: a row for each pair, or for each NIC of each node. What is not
 //! known is an empty field, with the reason in the column `why`.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use csv::{Writer, WriterBuilder};
@@ -8,15 +9,17 @@ use serde::Serialize;
 
 use super::Run;
 use super::ends::{End, Ends, Is, why_not_reached};
+use super::gpu_memory::{GpuFields, gpu_fields};
 use super::json::state;
 use crate::judge::expected;
 use crate::ledger::{Ledger, PairState, PairSummary, Probe, Skipped};
-use crate::model::{Fact, Gbps, Outcome, visible};
+use crate::model::{Fact, Gbps, MemoryWay, NicId, Outcome, RefusedWay, visible};
 
 /// A row of [`csv_pairs`]; its fields are the columns.
 #[derive(Debug, Default, Serialize)]
 struct PairRow {
     simulated: &'static str,
+    stand_in_gpu: &'static str,
     rail: u16,
     from_node: String,
     from_device: String,
@@ -42,6 +45,7 @@ struct PairRow {
 #[derive(Debug, Default, Serialize)]
 struct NodeRow {
     simulated: &'static str,
+    stand_in_gpu: &'static str,
     node: String,
     node_state: &'static str,
     rail: Option<u16>,
@@ -55,6 +59,14 @@ struct NodeRow {
     rx_expected_gbps: Option<f64>,
     rx_share_of_expected: Option<f64>,
     rx_is: &'static str,
+    gpu: String,
+    gpu_name: String,
+    gpu_memory: &'static str,
+    gpu_memory_why: String,
+    gpu_memory_way: Option<MemoryWay>,
+    gpu_memory_refused: String,
+    copy_to_gpu_gbps: Option<f64>,
+    copy_from_gpu_gbps: Option<f64>,
     why: String,
 }
 
@@ -65,14 +77,16 @@ struct NodeRow {
 /// Whatever `out` reports.
 pub fn csv_pairs(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut rows = table::<PairRow>(out)?;
-    let simulated = simulated(run.ledger);
+    let of_run = |row| PairRow {
+        simulated: simulated(run.ledger),
+        stand_in_gpu: stand_in_gpu(run.ledger),
+        ..row
+    };
     for summary in run.ledger.pairs() {
-        let row = pair(run.ledger, &summary);
-        rows.serialize(PairRow { simulated, ..row })?;
+        rows.serialize(of_run(pair(run.ledger, &summary)))?;
     }
     for skipped in run.ledger.unplanned_pairs() {
-        let row = unplanned(&skipped);
-        rows.serialize(PairRow { simulated, ..row })?;
+        rows.serialize(of_run(unplanned(&skipped)))?;
     }
     rows.flush()
 }
@@ -165,11 +179,13 @@ fn unplanned(skipped: &Skipped) -> PairRow {
 pub fn csv_nodes(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut rows = table::<NodeRow>(out)?;
     let ends = Ends::of(run).all;
+    let gpus: HashMap<&NicId, GpuFields<'_>> = gpu_fields(run.ledger).collect();
     // Both directions of a NIC follow each other.
     let mut slots = ends.chunks(2).peekable();
     for (name, node) in run.ledger.nodes() {
         let row = || NodeRow {
             simulated: simulated(run.ledger),
+            stand_in_gpu: stand_in_gpu(run.ledger),
             node: text(&name.0),
             node_state: state(&node.state),
             ..NodeRow::default()
@@ -177,7 +193,8 @@ pub fn csv_nodes(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
         let mut any = false;
         while let Some(ways) = slots.next_if(|ways| ways[0].node == name) {
             any = true;
-            rows.serialize(slot(row(), ways))?;
+            let gpu = ways[0].nic.and_then(|nic| gpus.get(nic));
+            rows.serialize(with_gpu(slot(row(), ways), gpu))?;
         }
         if !any {
             let why = why_not_reached(&node.state);
@@ -212,6 +229,28 @@ fn slot(row: NodeRow, ways: &[End<'_>]) -> NodeRow {
     }
 }
 
+/// The same with what came of the memory of its GPU, where that was to be probed.
+fn with_gpu(row: NodeRow, gpu: Option<&GpuFields<'_>>) -> NodeRow {
+    let Some(gpu) = gpu else { return row };
+    let refused = |refused: &RefusedWay| format!("{}: {}", refused.way, refused.why);
+    let refused: Vec<String> = gpu.tried.iter().map(refused).collect();
+    let copies = gpu.copies.value();
+    NodeRow {
+        gpu: gpu
+            .gpu
+            .as_ref()
+            .map_or_else(String::new, |gpu| text(&gpu.0)),
+        gpu_name: text(gpu.gpu_name.as_deref().unwrap_or_default()),
+        gpu_memory: gpu.verdict,
+        gpu_memory_why: text(gpu.why.as_deref().unwrap_or_default()),
+        gpu_memory_way: gpu.way,
+        gpu_memory_refused: text(&refused.join("; ")),
+        copy_to_gpu_gbps: copies.map(|copies| copies.to_gpu.0),
+        copy_from_gpu_gbps: copies.map(|copies| copies.from_gpu.0),
+        ..row
+    }
+}
+
 /// Why a NIC is not at line rate, or cannot be judged; once where both directions say the same.
 fn why(tx: &End<'_>, rx: &End<'_>) -> String {
     match (tx.is.why(), rx.is.why()) {
@@ -234,10 +273,15 @@ fn table<R: Serialize + Default>(out: &mut dyn Write) -> io::Result<Writer<&mut 
 }
 
 fn simulated(ledger: &Ledger) -> &'static str {
-    match ledger.settings().is_some_and(|s| s.simulated) {
-        true => "yes",
-        false => "no",
-    }
+    yes_no(ledger.settings().is_some_and(|s| s.simulated))
+}
+
+fn stand_in_gpu(ledger: &Ledger) -> &'static str {
+    yes_no(ledger.has_stand_in())
+}
+
+fn yes_no(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
 }
 
 /// A stranger's text for a spreadsheet: without what steers a terminal, and with an apostrophe before what

@@ -87,6 +87,7 @@ struct Page<'a> {
     unknown: findings::Unknown<'a>,
     accepted: Option<acceptance::Accepted<'a>>,
     pcie: pcie::Pcie<'a>,
+    gpus: Option<probes::Gpus>,
     cost: Option<probes::Cost<'a>>,
     isolation: probes::Isolation,
     /// Whether the run measured nothing else: then there are no pairs to judge NICs by.
@@ -105,6 +106,7 @@ impl<'a> Page<'a> {
             unknown: findings::Unknown::of(ledger, judgement, only_cost),
             accepted: run.acceptance.map(acceptance::Accepted::of),
             pcie: pcie::Pcie::of(ledger, judgement),
+            gpus: probes::Gpus::of(ledger),
             cost: probes::Cost::of(ledger),
             isolation: probes::Isolation::of(ledger),
             only_cost,
@@ -128,6 +130,7 @@ impl<'a> Page<'a> {
             (has_nics, "heat", "Heat map", None),
             (has_nics, "nics", "NICs", Some(self.nics.all.len())),
             (true, "pcie", "PCIe", Some(self.pcie.count())),
+            (self.gpus.is_some(), "gpu", "GPU memory", None),
             (self.cost.is_some(), "cost", "CPU cost", None),
             (
                 isolating > 0,
@@ -154,6 +157,9 @@ impl<'a> Page<'a> {
             table::Table::of(self.nics, run.judgement).write_into(out)?;
         }
         self.pcie.write_into(out)?;
+        if let Some(gpus) = &self.gpus {
+            gpus.write_into(out)?;
+        }
         if let Some(cost) = &self.cost {
             cost.write_into(out)?;
         }

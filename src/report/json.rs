@@ -7,7 +7,7 @@ use arcstr::ArcStr;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::gpu_memory::gpu_memory_json;
+use super::gpu_memory::{GpuFields, gpu_fields};
 use super::quiet;
 use crate::judge::{CostReport, Judgement, expected};
 use crate::ledger::{Covered, Ledger, Node, NodeState, PairState, PairSummary, Probe};
@@ -39,7 +39,7 @@ struct Report<'a> {
     pairs: Pairs<'a>,
     isolation: Vec<IsolatedFields<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    gpu_memory: Vec<Value>,
+    gpu_memory: Vec<GpuFields<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Value>,
 }
@@ -66,7 +66,7 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         nodes: ledger.nodes().map(node).collect(),
         pairs: Pairs(ledger),
         isolation: isolating.map(isolated).collect(),
-        gpu_memory: gpu_memory_json(ledger),
+        gpu_memory: gpu_fields(ledger).map(|(_, fields)| fields).collect(),
         cost: CostReport::of(ledger).as_ref().map(super::cost::value),
     };
     quiet::pretty(out, &report)

@@ -4,8 +4,10 @@ use std::io::{self, Write};
 
 use super::ends::{End, Ends, Is};
 use super::findings::{Named, in_full, kinds, mark, named, reasons};
+use super::gpu_memory::gpu_lines;
 use super::text::{Style, counted, headline};
 use super::{Run, provisos};
+use crate::ledger::Ledger;
 use crate::model::{
     Acceptance, AcceptanceVerdict, CheckOutcome, CheckResult, Finding, Gbps, Weight, visible,
 };
@@ -36,6 +38,7 @@ pub fn markdown(run: &Run<'_>, out: &mut dyn Write) -> io::Result<()> {
     verdict(run, out)?;
     findings(&run.judgement.findings, out)?;
     rates(run, out)?;
+    gpu_memory(run.ledger, out)?;
     open(run, out)?;
     let settings = run.ledger.settings();
     match settings {
@@ -188,6 +191,35 @@ fn word(end: &End<'_>) -> String {
         Is::Low(finding) => format!("**no** ({})", finding.rule),
         Is::NotJudged(_, Some(finding)) => format!("**not judged** ({})", finding.rule),
         Is::NotJudged(why, None) => format!("**not judged**: {}", escaped(why)),
+    }
+}
+
+/// What came of the memory of GPUs, where it was to be probed.
+fn gpu_memory(ledger: &Ledger, out: &mut dyn Write) -> io::Result<()> {
+    let (lines, more) = gpu_lines(ledger);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n### GPU memory\n")?;
+    writeln!(
+        out,
+        "| NICs | GPU memory | GPU | refused before | copies to it | copies from it |"
+    )?;
+    writeln!(out, "|---|---|---|---|--:|--:|")?;
+    for line in &lines {
+        let [to, from] = line.copies.clone().unwrap_or_default();
+        writeln!(
+            out,
+            "| {} | {} | {} | {} | {to} | {from} |",
+            escaped(&line.nics),
+            escaped(&line.verdict),
+            escaped(&line.model),
+            escaped(&line.refused.join("; ")),
+        )?;
+    }
+    match more {
+        0 => Ok(()),
+        more => writeln!(out, "\n{more} more (all in --format json)."),
     }
 }
 

@@ -1,4 +1,5 @@
-//! What moving data costs, the probes that took faults apart, and the settings of the run.
+//! What moving data costs, the memory of GPUs, the probes that took faults apart, and the settings of
+//! the run.
 
 use askama::Template;
 
@@ -8,6 +9,7 @@ use crate::model::{
     Completion, CostStep, Expect, Gbps, MemoryKind, Pattern, ProbeKind, ProbeSpec, Purpose,
     RailRule, RunSettings, SweepSettings,
 };
+use crate::report::gpu_memory::{GpuLine, gpu_lines};
 
 /// Pairs of NICs whose cost is shown; of more those that are worst.
 const MOST_PAIRS: usize = 12;
@@ -92,6 +94,22 @@ fn three_digits(number: f64) -> String {
         n if n >= 99.95 => format!("{number:.0}"),
         n if n >= 9.995 => format!("{number:.1}"),
         _ => format!("{number:.2}"),
+    }
+}
+
+/// The section of what came of the memory of GPUs.
+#[derive(Template)]
+#[template(path = "gpu.html")]
+pub(super) struct Gpus {
+    lines: Vec<GpuLine>,
+    more: usize,
+}
+
+impl Gpus {
+    /// Of a run that was to probe it.
+    pub(super) fn of(ledger: &Ledger) -> Option<Self> {
+        let (lines, more) = gpu_lines(ledger);
+        (!lines.is_empty()).then_some(Self { lines, more })
     }
 }
 
