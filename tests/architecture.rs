@@ -34,11 +34,11 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("survey", &["model"]),
     ("probe", &["model", "verbs", "gpu"]),
     ("wire", &["model"]),
-    ("agent", &["model", "wire", "survey", "probe"]),
+    ("agent", &["model", "nccl", "wire", "survey", "probe"]),
     ("remote", &["model"]),
     (
         "cluster",
-        &["model", "plan", "ledger", "judge", "wire", "remote"],
+        &["model", "plan", "ledger", "nccl", "judge", "wire", "remote"],
     ),
     (
         "simulated",

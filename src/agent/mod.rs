@@ -3,6 +3,7 @@
 
 mod lease;
 mod serve;
+mod tester;
 mod voice;
 mod watcher;
 mod worker;

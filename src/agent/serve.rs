@@ -7,10 +7,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::lease::Lease;
+use super::tester::Tester;
 use super::voice::Voice;
 use super::watcher::Watcher;
 use super::worker::{Order, Worker};
-use crate::model::{NodeFacts, ProbeId, ProbeStage};
+use crate::model::{NcclTestEnd, NodeFacts, ProbeId, ProbeStage};
+use crate::nccl::NcclLaunch;
 use crate::survey::Root;
 use crate::wire::{Decoder, FrameError, FromAgent, PROTOCOL, ToAgent};
 
@@ -81,6 +83,7 @@ pub fn serve(
         surveyor,
         probes: HashMap::new(),
         watcher: None,
+        tester: None,
     };
     let voice = agent.voice.clone();
     agent.serve(&inbox).inspect_err(|error| {
@@ -128,6 +131,7 @@ struct Agent {
     surveyor: Surveyor,
     probes: HashMap<ProbeId, Worker>,
     watcher: Option<Watcher>,
+    tester: Option<Tester>,
 }
 
 impl Agent {
@@ -214,6 +218,7 @@ impl Agent {
             ToAgent::Run { probe } => self.order(probe, ProbeStage::Run, Order::Run),
             ToAgent::Verify { probe } => self.order(probe, ProbeStage::Verify, Order::Verify),
             ToAgent::Release { probe } => self.release(probe),
+            ToAgent::NcclTest { command, timeout_s } => self.test_nccl(command, timeout_s),
         }
         Ok(())
     }
@@ -238,6 +243,23 @@ impl Agent {
             }
         }
         Ok(())
+    }
+
+    fn test_nccl(&mut self, command: Vec<String>, timeout_s: u32) {
+        // What runs of earlier ones has ended before others begin.
+        self.tester = None;
+        let launch = NcclLaunch {
+            command,
+            is_alone: true,
+            timeout: Duration::from_secs(timeout_s.into()),
+        };
+        match Tester::start(launch, self.voice.clone()) {
+            Ok(tester) => self.tester = Some(tester),
+            Err(error) => {
+                let end = NcclTestEnd::failed(format!("cannot start a thread: {error}"));
+                self.voice.say(&FromAgent::NcclTestEnded { end });
+            }
+        }
     }
 
     fn admit(&mut self, probe: ProbeId) -> Result<(), String> {

@@ -43,6 +43,7 @@ fn settings(arguments: &CostArgs, cluster: &Cluster, seed: u64) -> Result<RunSet
 /// No rate of any pair is asked for.
 fn only_cost(settings: &mut RunSettings, arguments: &CostArgs, cost: CostSettings) {
     settings.sweep.pattern = Pattern::Nothing;
+    settings.nccl = None;
     settings.cost = Some(CostSettings {
         only: arguments.steps(),
         ..cost

@@ -38,6 +38,11 @@ pub(super) fn run(arguments: &DemoArgs) -> Result<u8, Failure> {
         .settings(arguments.seed)
         .map_err(|errors| config::unusable("scenario", &errors))?;
     sweep::settle(&mut settings, &arguments.sweep)?;
+    if arguments.sweep.nccl {
+        return Err(Failure::usage(
+            "--nccl: simulated GPUs run no programs, so that there are no nccl-tests of theirs",
+        ));
+    }
     if arguments.sweep.cost {
         let cost = scenario.cost();
         settings.cost = Some(cost.map_err(|errors| config::unusable("scenario", &errors))?);

@@ -18,6 +18,8 @@ pub(super) struct Progress {
     pairs: usize,
     planned: HashMap<ProbeId, Pair>,
     measured: HashSet<Pair>,
+    /// Nodes on which nccl-tests were started.
+    testing: usize,
 }
 
 impl Progress {
@@ -39,6 +41,7 @@ impl Progress {
             pairs: 0,
             planned: HashMap::new(),
             measured: HashSet::new(),
+            testing: 0,
         }
     }
 
@@ -92,6 +95,11 @@ impl Progress {
                 outcome: Outcome::Measured { .. },
             } => {
                 self.measured.extend(self.planned.remove(probe));
+            }
+            Event::NcclTestStarted { nodes, .. } => {
+                self.testing += nodes.len();
+                self.bar
+                    .set_message(format!("nccl-tests on {} nodes", self.testing));
             }
             Event::RunFinished { .. } => self.bar.finish_and_clear(),
             _ => {}

@@ -58,6 +58,9 @@ pub(super) fn settings(
     settings.force = arguments.run.force;
     sweep::settle(&mut settings, &arguments.sweep)?;
     settings.cost = arguments.sweep.cost.then(|| cluster.cost.clone());
+    if arguments.sweep.nccl {
+        settings.nccl = Some(cluster.nccl.clone());
+    }
     sweep::pick_rails(&mut settings, arguments.pick.rails.as_ref())?;
     Ok(settings)
 }

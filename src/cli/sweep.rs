@@ -61,6 +61,11 @@ pub struct SweepArgs {
     #[arg(long)]
     pub cost: bool,
 
+    /// Run nccl-tests at the end, as [nccl] in the cluster file says, and read in their log whether NCCL
+    /// uses GPUDirect RDMA
+    #[arg(long)]
+    pub nccl: bool,
+
     /// At most this share of the nodes carries traffic at one time, such as 50%
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub max_load: Option<f64>,

@@ -24,9 +24,13 @@ pub(super) struct Asked<'a> {
 impl Asked<'_> {
     /// Whether the operator wants no probes of an end of a pair.
     pub(super) fn excludes(&self, pair: &Pair) -> bool {
-        [&pair.from, &pair.to]
-            .iter()
-            .any(|nic| self.excluded.contains(&nic.node))
+        let mut ends = [&pair.from, &pair.to].into_iter();
+        ends.any(|nic| self.excludes_node(&nic.node))
+    }
+
+    /// Whether the operator wants nothing of a node.
+    pub(super) fn excludes_node(&self, node: &NodeName) -> bool {
+        self.excluded.contains(node)
     }
 }
 

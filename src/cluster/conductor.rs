@@ -164,6 +164,7 @@ impl<'a, F: Fleet, E: std::error::Error + 'static> Conductor<'a, F, E> {
         if self.bring_back()? {
             self.measure()?;
         }
+        self.test_nccl()?;
         let end = match (self.stopped(), self.is_time_up) {
             (true, _) => RunEnd::Interrupted,
             (_, true) => RunEnd::TimeUp,

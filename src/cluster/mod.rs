@@ -13,6 +13,9 @@ mod incast;
 mod interrupt_tests;
 mod link;
 mod muster;
+mod nccl;
+#[cfg(test)]
+mod nccl_tests;
 mod planning;
 #[cfg(test)]
 mod resume_tests;

@@ -461,6 +461,8 @@ fn probe_of(message: &FromAgent) -> Option<ProbeId> {
         | FromAgent::Watching { .. }
         | FromAgent::Sampled { .. }
         | FromAgent::QueuePairs { .. }
+        | FromAgent::NcclTestSaid { .. }
+        | FromAgent::NcclTestEnded { .. }
         | FromAgent::Refused { .. } => None,
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::model::{
-    CostSettings, Expect, LeafGroup, NodeName, ProbeSpec, RailRule, Retention, RunSettings,
-    SweepSettings,
+    CostSettings, Expect, LeafGroup, NcclSettings, NodeName, ProbeSpec, RailRule, Retention,
+    RunSettings, SweepSettings,
 };
 
 use super::groups::GroupsFile;
@@ -84,6 +84,10 @@ pub struct Cluster {
     pub expect: Expect,
     /// How a run goes through its pairs; its leaf groups may name nodes that are not among these.
     pub sweep: SweepSettings,
+    /// How nccl-tests are started.
+    pub nccl: NcclSettings,
+    /// Whether every run starts them.
+    pub tests_nccl: bool,
     /// Which recorded runs are kept.
     pub record: Retention,
     /// The file that tells the leaf groups, where they are not in the cluster file itself.
@@ -134,6 +138,7 @@ impl Cluster {
                 ..self.sweep.clone()
             },
             cost: None,
+            nccl: self.tests_nccl.then(|| self.nccl.clone()),
             seed,
             force: false,
             simulated: false,

@@ -402,3 +402,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nccl_tests_are_started_as_the_file_says() {
+    let cluster = good("nodes = [\"n1\"]");
+    assert_eq!(cluster.settings(1).nccl, None);
+    assert_eq!(cluster.nccl.command[0], "all_reduce_perf");
+    let cluster = good(
+        "nodes = [\"n1\"]\n[nccl]\nenabled = true\ncommand = [\"/opt/perf\", \"-g\", \"{gpus}\"]\n\
+         launcher = [\"srun\", \"--nodelist={hosts}\"]\ntimeout = \"90s\"",
+    );
+    let nccl = cluster.settings(1).nccl.unwrap();
+    assert_eq!(nccl, cluster.nccl);
+    assert_eq!((nccl.launcher.len(), nccl.timeout_s), (2, 90));
+    assert_eq!(
+        only("[nccl]\nlauncher = [\"mpirun\", \"{host}\"]"),
+        "3:23 `{host}` is not known here (known here: `{hosts}`, `{nodes}`, `{gpus}`, `{ranks}`)"
+    );
+    assert_eq!(
+        only("[nccl]\ncommand = [\"{gpus}\"]"),
+        "3:12 `command` begins with the program to run"
+    );
+    assert_eq!(only("[nccl]\ncommand = []"), "3:11 `command` is empty");
+}

@@ -37,6 +37,7 @@ pub(super) struct TypedCluster {
     pub probe: Table<TypedProbe>,
     pub sweep: Table<TypedSweep>,
     pub expect: Table<TypedExpect>,
+    pub nccl: Table<TypedNccl>,
     pub record: Table<TypedRecord>,
 }
 
@@ -129,6 +130,16 @@ pub(super) struct TypedExpect {
     pub line_rate: Typed<String>,
     pub half_below: Typed<f64>,
     pub degraded_below: Typed<f64>,
+}
+
+/// `[nccl]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TypedNccl {
+    pub enabled: Typed<bool>,
+    pub command: TypedList,
+    pub launcher: TypedList,
+    pub timeout: Typed<String>,
 }
 
 /// `[record]`.

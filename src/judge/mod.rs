@@ -41,7 +41,7 @@ pub use localise::{Localised, localise};
 #[cfg(test)]
 pub use loop_back::testing as loop_back_testing;
 pub use loop_back::{LoopPair, LoopVerdict, loop_pairs};
-pub use nccl::{NcclProblem, NcclSurvey, nccl_problems};
+pub use nccl::{NcclProblem, NcclSurvey, NcclTold, nccl_problems, nccl_told};
 pub use observe::{Observation, Observed, observe};
 pub use reached::{EndReached, NoRate, Reached, Sample, reached};
 pub use rules::{About, Said, about};

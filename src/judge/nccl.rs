@@ -1,6 +1,7 @@
 //! A log of NCCL, and beside it what was surveyed of the same nodes: which ranks go without GPUDirect
 //! RDMA, why, and what else the log says is wrong.
 
+mod run;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -8,6 +9,7 @@ mod tests;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+pub use run::{NcclTold, nccl_told};
 pub use survey::NcclSurvey;
 
 use crate::model::Severity;
@@ -37,7 +39,9 @@ pub struct NcclProblem {
     pub state: Option<GdrState>,
     /// The sentence.
     pub says: String,
-    /// Where the log shows it: file and line.
+    /// Where the log shows it.
+    pub places: Vec<Place>,
+    /// The same in words: file and line.
     pub evidence: Vec<String>,
     /// What to do.
     pub remedy: String,
@@ -178,6 +182,7 @@ fn of_uses(log: &NcclLog, rank: &Rank, uses: &[&Use]) -> NcclProblem {
         nic: Some(nic),
         directions,
         state: Some(first.state()),
+        places: uses.iter().map(|used| used.place.clone()).collect(),
         evidence: places(uses),
         remedy: String::new(),
     }
@@ -210,6 +215,7 @@ fn general(severity: Severity, kind: &str, says: String, remedy: String) -> Nccl
         directions: Vec::new(),
         state: None,
         says,
+        places: Vec::new(),
         evidence: Vec::new(),
         remedy,
     }
@@ -243,6 +249,7 @@ fn trouble(trouble: &TroubleSeen) -> NcclProblem {
     let says = format!("{what}{at}{times}: {}.", trouble.text.trim_end_matches('.'));
     NcclProblem {
         node: trouble.host.clone(),
+        places: vec![trouble.place.clone()],
         evidence: vec![place(&trouble.place)],
         ..general(Severity::Warning, kind, says, remedy.to_owned())
     }

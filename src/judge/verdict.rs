@@ -5,7 +5,7 @@ use super::culprit::{culprits, setup};
 use super::fabric::fabric;
 use super::rules::{self, Context, Said};
 use super::standing::stand;
-use super::{NodeView, localise, observe};
+use super::{NodeView, localise, nccl_told, observe};
 use crate::ledger::{Coverage, Ledger};
 use crate::model::{CannotTell, Finding, NodeFacts, NodeName, RunEnd, Severity, Verdict};
 
@@ -44,13 +44,15 @@ pub fn judge(ledger: &Ledger) -> Judgement {
         standings,
         fabric: fabric(&observed, &localised, settings),
         far: far(ledger, settings),
+        nccl: nccl_told(ledger),
         localised,
     };
     let Said {
         findings,
         cannot_tell,
     } = rules::of_run(&context);
-    let verdict = verdict(ledger, &findings, &coverage);
+    let all_told = context.nccl.iter().all(|told| told.gaps.is_empty());
+    let verdict = verdict(ledger, &findings, coverage.is_complete() && all_told);
     Judgement {
         findings,
         cannot_tell,
@@ -66,9 +68,9 @@ pub fn inspect(node: &NodeName, facts: &NodeFacts) -> Said {
 
 /// A proved fault stays proved whatever else could not be judged; without one, only a whole run
 /// over everything says that all is well.
-fn verdict(ledger: &Ledger, findings: &[Finding], coverage: &Coverage) -> Verdict {
+fn verdict(ledger: &Ledger, findings: &[Finding], is_whole: bool) -> Verdict {
     let any = |severity| findings.iter().any(|finding| finding.severity == severity);
-    let whole = coverage.is_complete() && ledger.end() == Some(RunEnd::Complete);
+    let whole = is_whole && ledger.end() == Some(RunEnd::Complete);
     match (any(Severity::Fault), any(Severity::NotJudged) || !whole) {
         (true, _) => Verdict::Faults,
         (false, true) => Verdict::CouldNotJudge,

@@ -2,6 +2,7 @@
 //! up to. Pure; a live run and a recorded one go through the same door.
 
 mod coverage;
+mod nccl;
 mod pairs;
 mod ports;
 mod probes;
@@ -12,6 +13,7 @@ pub mod testing;
 use std::collections::{BTreeMap, HashMap};
 
 pub use coverage::{Coverage, Covered, EndGap, Gap};
+pub use nccl::NcclTest;
 pub use pairs::{PairState, PairSummary, Probe};
 pub use ports::PortBrief;
 pub use probes::{Brief, Came};
@@ -106,6 +108,7 @@ pub struct Ledger {
     ports: Vec<Option<PortBrief>>,
     skipped: Vec<Skipped>,
     probes: probes::Probes,
+    nccl: nccl::NcclTests,
     rounds: u32,
     readings_dropped: u64,
     stand_in: bool,
@@ -181,6 +184,9 @@ impl Ledger {
                 let end = |probe: &mut Probe| probe.outcome = Some(kept(outcome));
                 self.probes.change(*probe, end);
             }
+            Event::NcclTestStarted { on, nodes, command } => self.nccl.start(on, nodes, command),
+            Event::NcclTestSaid { on, lines } => self.nccl.say(on, lines),
+            Event::NcclTestEnded { on, end } => self.nccl.end(on, end),
             Event::RunFinished { end } => self.end = Some(*end),
         }
     }
@@ -203,6 +209,7 @@ impl Ledger {
         self.end = None;
         self.skipped.clear();
         self.probes.retain(Probe::was_tried);
+        self.nccl.resume();
         for node in self.nodes.values_mut() {
             node.state = NodeState::Waiting;
             node.losses.clear();
@@ -381,6 +388,17 @@ impl Ledger {
     /// Pairs that could not be probed.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
+    }
+
+    /// nccl-tests, by the node that ran them by itself; `None` stands for the launcher.
+    pub fn nccl_tests(&self) -> impl Iterator<Item = (Option<&NodeName>, &NcclTest)> {
+        let tests = self.nccl.tests.iter();
+        tests.map(|(on, test)| (on.as_ref(), test))
+    }
+
+    /// Those that a node ran by itself, or a launcher.
+    pub fn nccl_test(&self, on: Option<&NodeName>) -> Option<&NcclTest> {
+        self.nccl.tests.get(&on.cloned())
     }
 
     /// Rounds in which data moved.

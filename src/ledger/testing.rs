@@ -175,6 +175,7 @@ fn started(names: &[NodeName], rails: u16) -> Event {
             },
             sweep: SweepSettings::default(),
             cost: None,
+            nccl: None,
             seed: 1,
             force: false,
             simulated: false,

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Fact, Gid, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, ProbeSpec, Purpose, QueuePairs,
-    Rail, RunSettings, Sample, SampleLayout,
+    Fact, Gid, NcclTestEnd, NicId, NodeFacts, NodeName, Outcome, Pair, ProbeId, ProbeSpec, Purpose,
+    QueuePairs, Rail, RunSettings, Sample, SampleLayout,
 };
 
 /// Version of the event vocabulary; raised when an older reader would misread a newer event.
@@ -198,6 +198,29 @@ pub enum Event {
         probe: ProbeId,
         /// What came of it.
         outcome: Outcome,
+    },
+    /// nccl-tests are started.
+    NcclTestStarted {
+        /// The node that starts them by itself; `None` where a launcher starts them on several.
+        on: Option<NodeName>,
+        /// The nodes they are to run on.
+        nodes: Vec<NodeName>,
+        /// The program and its arguments.
+        command: Vec<String>,
+    },
+    /// nccl-tests wrote something; only what bears on GPUDirect RDMA or is a result.
+    NcclTestSaid {
+        /// As when they were started.
+        on: Option<NodeName>,
+        /// The lines.
+        lines: Vec<String>,
+    },
+    /// nccl-tests have ended, or could not be started.
+    NcclTestEnded {
+        /// As when they were started.
+        on: Option<NodeName>,
+        /// How.
+        end: NcclTestEnd,
     },
     /// A run is over.
     RunFinished {

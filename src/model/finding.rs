@@ -136,6 +136,8 @@ rules! {
     LinkFlapping = "link-flapping",
     /// An error counter stands at its end and counts no more.
     CounterSaturated = "counter-saturated",
+    /// NCCL goes without GPUDirect RDMA by its own word, or its data came out wrong.
+    NcclTests = "nccl-tests",
     /// Packets were lost on RoCE while probes ran.
     RoceLoss = "roce-loss",
 }

@@ -19,6 +19,7 @@ mod ids;
 mod in_use;
 mod loop_back;
 mod memory;
+mod nccl;
 mod netdev;
 mod nic;
 mod pcie;
@@ -64,6 +65,7 @@ pub use memory::{
     Attempt, CopyRates, GPU_MEMORY_REFUSED, GpuTrial, GpuUsed, MemoryUsed, MemoryWay,
     NO_GPU_MEMORY, NicAttempts, RefusedWay, is_stand_in,
 };
+pub use nccl::{NcclSettings, NcclTestEnd, NcclTestExit};
 pub use netdev::{
     ArpSettings, Bond, Interface, Lossless, NetdevSettings, Pause, Priorities, Routing,
     SubnetRoute, Subnetwork, Trust,

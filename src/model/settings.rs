@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CostSettings, Gbps, NodeName, ProbeSpec, SweepSettings};
+use super::{CostSettings, Gbps, NcclSettings, NodeName, ProbeSpec, SweepSettings};
 
 /// How the NICs of a node are told to belong to rails. Patterns take `*` and `?`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +66,9 @@ pub struct RunSettings {
     /// What is measured of the cost of moving data, after the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostSettings>,
+    /// How nccl-tests are started at the end, where that is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nccl: Option<NcclSettings>,
     /// The seed of the schedule.
     pub seed: u64,
     /// Whether NICs are probed that others use.

@@ -41,6 +41,7 @@ fn started() -> Event {
             },
             sweep: SweepSettings::default(),
             cost: None,
+            nccl: None,
             seed: 7,
             force: false,
             simulated: false,

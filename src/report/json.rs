@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::gpu_memory::{GpuFields, gpu_fields};
+use super::nccl_tests::nccl_tests_json;
 use super::quiet;
 use crate::judge::{CostReport, Judgement, expected};
 use crate::ledger::{Covered, Ledger, Node, NodeState, PairState, PairSummary, Probe};
@@ -40,6 +41,8 @@ struct Report<'a> {
     isolation: Vec<IsolatedFields<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     gpu_memory: Vec<GpuFields<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nccl_tests: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Value>,
 }
@@ -67,6 +70,7 @@ pub fn json(ledger: &Ledger, judgement: &Judgement, out: &mut dyn Write) -> io::
         pairs: Pairs(ledger),
         isolation: isolating.map(isolated).collect(),
         gpu_memory: gpu_fields(ledger).map(|(_, fields)| fields).collect(),
+        nccl_tests: nccl_tests_json(ledger),
         cost: CostReport::of(ledger).as_ref().map(super::cost::value),
     };
     quiet::pretty(out, &report)

@@ -21,6 +21,7 @@ mod jsonl;
 mod junit;
 mod markdown;
 pub mod nccl;
+mod nccl_tests;
 mod openmetrics;
 mod quiet;
 mod rates;

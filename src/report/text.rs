@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::cost::cost;
 use super::findings::{cannot_tell, findings, paragraph};
 use super::gpu_memory::gpu_memory_text;
+use super::nccl_tests::nccl_tests_text;
 use super::provisos;
 use super::rates::rates;
 use crate::judge::Judgement;
@@ -52,6 +53,7 @@ pub fn text(
     findings(&judgement.findings, style, out)?;
     rates(ledger, style, out)?;
     gpu_memory_text(ledger, style, out)?;
+    nccl_tests_text(ledger, style, out)?;
     cost(ledger, style, out)?;
     coverage(ledger, judgement, style, out)?;
     cannot_tell(&judgement.cannot_tell, style, out)?;

@@ -12,7 +12,8 @@ use super::server::{self, Servers};
 use crate::cluster::{Fleet, FromNode};
 use crate::config::{Fault, Scenario};
 use crate::model::{
-    Gbps, LocalPort, NicId, NodeName, Pair, ProbeId, ProbeKind, ProbeSpec, ProbeStage, Role,
+    Gbps, LocalPort, NcclTestEnd, NicId, NodeName, Pair, ProbeId, ProbeKind, ProbeSpec, ProbeStage,
+    Role,
 };
 use crate::wire::{FromAgent, ToAgent};
 
@@ -317,6 +318,10 @@ impl SimulatedFleet {
             }
             ToAgent::Watch { .. } => FromAgent::Refused {
                 why: "a simulated node has no counters".to_owned(),
+            },
+            // Simulated GPUs run no programs.
+            ToAgent::NcclTest { .. } => FromAgent::NcclTestEnded {
+                end: NcclTestEnd::failed("the node is simulated"),
             },
             ToAgent::Hello { .. } | ToAgent::Heartbeat | ToAgent::Bye => return None,
         })

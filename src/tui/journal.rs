@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::ledger::Ledger;
-use crate::model::{Event, Outcome, PlannedPair, Purpose, Record, RunEnd};
+use crate::model::{Event, NcclTestExit, Outcome, PlannedPair, Purpose, Record, RunEnd};
 
 /// So many of the last entries are kept.
 const MOST: usize = 4096;
@@ -80,6 +80,22 @@ fn sentence(event: &Event, ledger: &Ledger) -> Option<(String, bool)> {
             let pair = ledger.probe(*probe).map(|probe| &probe.planned.pair);
             let who = pair.map_or_else(|| probe.to_string(), ToString::to_string);
             bad(format!("{who}: {}{stage}: {why}", at.unwrap_or_default()))
+        }
+        Event::NcclTestStarted { on, nodes, .. } => well(match on {
+            Some(node) => format!("{node}: nccl-tests begin"),
+            None => format!("nccl-tests begin on {} nodes", nodes.len()),
+        }),
+        Event::NcclTestEnded { on, end } => {
+            let who = on
+                .as_ref()
+                .map_or(String::new(), |node| format!("{node}: "));
+            match &end.how {
+                NcclTestExit::Exited { code: 0 } => well(format!("{who}nccl-tests ended")),
+                NcclTestExit::Exited { code } => {
+                    bad(format!("{who}nccl-tests ended with exit code {code}"))
+                }
+                NcclTestExit::Failed { why } => bad(format!("{who}nccl-tests: {why}")),
+            }
         }
         Event::RunFinished { end } => well(match end {
             RunEnd::Complete => "the run is complete".to_owned(),

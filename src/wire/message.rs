@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    Endpoint, Fact, LocalPort, Measurement, NodeFacts, ProbeId, ProbeSpec, ProbeStage, QueuePairs,
-    Role, Sample, SampleLayout, Verification,
+    Endpoint, Fact, LocalPort, Measurement, NcclTestEnd, NodeFacts, ProbeId, ProbeSpec, ProbeStage,
+    QueuePairs, Role, Sample, SampleLayout, Verification,
 };
 
 /// Version of this vocabulary. Controller and agent must have the same one.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// What the controller says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,6 +68,13 @@ pub enum ToAgent {
     Release {
         /// Which probe.
         probe: ProbeId,
+    },
+    /// Run nccl-tests on this node alone, and say what they write.
+    NcclTest {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// End them after so many seconds.
+        timeout_s: u32,
     },
     /// End now.
     Bye,
@@ -138,6 +145,16 @@ pub enum FromAgent {
     Released {
         /// Which probe.
         probe: ProbeId,
+    },
+    /// Lines of nccl-tests that bear on GPUDirect RDMA, and results.
+    NcclTestSaid {
+        /// The lines.
+        lines: Vec<String>,
+    },
+    /// The answer to NcclTest, once they have ended.
+    NcclTestEnded {
+        /// How.
+        end: NcclTestEnd,
     },
     /// Instead of the answer to Prepare: somebody works with the port, and nothing is held.
     ProbeDeclined {

@@ -3,6 +3,7 @@
 
 mod cost;
 mod fault;
+mod nccl;
 mod nodes;
 mod probe;
 mod profile;
@@ -71,6 +72,7 @@ pub(super) fn check(
     let cost = cost::check(&mut checker, [tcp, default_tcp], [of_cost, default_of_cost]);
     let expect = probe::check_expect(&mut checker, typed.expect.0, defaults.expect.0);
     let sweep = sweep::check(&mut checker, typed.sweep.0, defaults.sweep.0);
+    let nccl = nccl::check(&mut checker, typed.nccl.0, defaults.nccl.0);
     let record = record::check(&mut checker, typed.record.0);
     let lists = nodes::Lists {
         nodes: typed.nodes,
@@ -84,12 +86,12 @@ pub(super) fn check(
         rails,
         probe.zip(cost),
         expect.zip(record),
-        sweep,
+        sweep.zip(nccl),
     ) {
         (Some(nodes), Some(ssh), Some(rails), Some(probe), Some(expect), Some(sweep))
             if checker.problems.is_empty() =>
         {
-            let (sweep, groups_file) = sweep;
+            let ((sweep, groups_file), (nccl, tests_nccl)) = sweep;
             let (probe, cost) = probe;
             let (expect, record) = expect;
             Ok(Cluster {
@@ -100,6 +102,8 @@ pub(super) fn check(
                 cost,
                 expect,
                 sweep,
+                nccl,
+                tests_nccl,
                 record,
                 groups_file,
             })

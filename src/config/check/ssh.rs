@@ -143,7 +143,7 @@ fn check_command(checker: &mut Checker, command: TypedList) -> Option<CarrierCon
 }
 
 /// What looks like a placeholder, `{` to `}` around lower-case letters.
-fn placeholders(word: &str) -> impl Iterator<Item = &str> {
+pub(super) fn placeholders(word: &str) -> impl Iterator<Item = &str> {
     word.match_indices('{').filter_map(|(start, _)| {
         let rest = &word[start + 1..];
         let end = rest.find(|c: char| !c.is_ascii_lowercase())?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::judge::gpudirect::{GpuWay, way};
 use crate::ledger::Ledger;
-use crate::model::{NodeFacts, PciAddress, PciFunction, PcieTree, RdmaDevice};
+use crate::model::{NodeFacts, NodeName, PciAddress, PciFunction, PcieTree, RdmaDevice};
 use crate::nccl::{NcclLog, Rank, Use, pci_address};
 use crate::topology::{PathClass, path_class};
 
@@ -15,8 +15,11 @@ const MAX_NICS: usize = 256;
 #[derive(Debug)]
 pub struct NcclSurvey<'a> {
     /// `None` where two nodes have one name.
-    hosts: BTreeMap<String, Option<&'a NodeFacts>>,
+    hosts: BTreeMap<String, Option<Surveyed<'a>>>,
 }
+
+/// A node and its facts.
+type Surveyed<'a> = (&'a NodeName, &'a NodeFacts);
 
 /// What the survey says of a GPU and the NIC that it uses.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,17 +43,26 @@ fn short(name: &str) -> String {
 impl<'a> NcclSurvey<'a> {
     /// Of the nodes that were surveyed.
     pub fn of(ledger: &'a Ledger) -> Self {
-        let mut hosts: BTreeMap<String, Option<&'a NodeFacts>> = BTreeMap::new();
-        for (name, node) in ledger.nodes() {
-            let Some(facts) = &node.facts else { continue };
+        let nodes = ledger.nodes();
+        Self::of_nodes(nodes.filter_map(|(name, node)| Some((name, node.facts.as_ref()?))))
+    }
+
+    /// Of one node.
+    pub(super) fn of_node(name: &'a NodeName, facts: &'a NodeFacts) -> Self {
+        Self::of_nodes([(name, facts)].into_iter())
+    }
+
+    fn of_nodes(nodes: impl Iterator<Item = Surveyed<'a>>) -> Self {
+        let mut hosts: BTreeMap<String, Option<Surveyed<'a>>> = BTreeMap::new();
+        for (name, facts) in nodes {
             let own = facts.hostname.value().map(|own| short(own));
             let given = short(&name.0);
             let second = own.filter(|own| *own != given);
-            for name in [Some(given), second].into_iter().flatten() {
+            for host in [Some(given), second].into_iter().flatten() {
                 hosts
-                    .entry(name)
+                    .entry(host)
                     .and_modify(|known| *known = None)
-                    .or_insert(Some(facts));
+                    .or_insert(Some((name, facts)));
             }
         }
         Self { hosts }
@@ -61,7 +73,16 @@ impl<'a> NcclSurvey<'a> {
         self.facts(host).is_some()
     }
 
+    /// The node that calls itself so.
+    pub(super) fn name(&self, host: &str) -> Option<&'a NodeName> {
+        Some(self.surveyed(host)?.0)
+    }
+
     fn facts(&self, host: &str) -> Option<&'a NodeFacts> {
+        Some(self.surveyed(host)?.1)
+    }
+
+    fn surveyed(&self, host: &str) -> Option<Surveyed<'a>> {
         *self.hosts.get(&short(host))?
     }
 

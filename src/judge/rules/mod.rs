@@ -11,6 +11,7 @@ mod leaf_uplink;
 mod line_rate_unknown;
 mod link_lost;
 mod load_limit;
+mod nccl_tests;
 mod no_nic;
 mod node;
 mod node_lost;
@@ -34,7 +35,7 @@ use std::collections::BTreeMap;
 use super::cabling::Far;
 use super::culprit::conditions;
 use super::fabric::Fabric;
-use super::{Localised, NodeView, Observation, Observed, Standings};
+use super::{Localised, NcclTold, NodeView, Observation, Observed, Standings};
 use crate::ledger::{Ledger, Probe};
 use crate::model::{
     CannotTell, Direction, Evidence, Expect, Finding, NicId, NodeName, Purpose, Rule, Severity,
@@ -55,6 +56,8 @@ pub(super) struct Context<'a> {
     pub(super) fabric: Fabric<'a>,
     /// NICs that are far from their neighbours.
     pub(super) far: Vec<Far<'a>>,
+    /// What nccl-tests told.
+    pub(super) nccl: Vec<NcclTold<'a>>,
 }
 
 /// What the rules say.
@@ -171,6 +174,10 @@ const RUN_RULES: &[RunRule] = &[
         check: gpu_memory::check,
     },
     RunRule {
+        about: &[nccl_tests::ABOUT],
+        check: nccl_tests::check,
+    },
+    RunRule {
         about: &[tcp_limit::ABOUT],
         check: tcp_limit::check,
     },
@@ -203,6 +210,7 @@ pub(super) fn of_run(context: &Context<'_>) -> Said {
         (rule.check)(&nodes, &mut said);
     }
     gpu_memory::settle(context, &mut said);
+    nccl_tests::settle(context, &mut said);
     // What a measured shortfall already names as its cause is not told a second time.
     said.findings.retain(|finding| match &finding.subject {
         Subject::Nic(nic, ..) if finding.rule == Rule::PcieLink => {
