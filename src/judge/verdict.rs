@@ -289,6 +289,38 @@ mod tests {
     }
 
     #[test]
+    fn what_failed_once_is_noted() {
+        let noted = |why: &str| {
+            let mut events = events(3, 1, &|i, j, _| ((i, j) != (0, 1)).then_some(FULL));
+            let mut pair = None;
+            for event in &mut events {
+                match event {
+                    Event::RoundPlanned { pairs, .. } => pair = pair.or(pairs.first().cloned()),
+                    Event::ProbeEnded {
+                        outcome: Outcome::Failed { why: told, .. },
+                        ..
+                    } => *told = why.to_owned(),
+                    _ => {}
+                }
+            }
+            let end = events.pop().unwrap();
+            events.extend(probed(ProbeId(99), pair.unwrap().pair, Some(FULL)));
+            events.push(end);
+            let judgement = judge(&ledger(&events));
+            assert_eq!(judgement.verdict, Verdict::AtLineRate);
+            let says = judgement.findings.into_iter().map(|finding| {
+                assert_eq!(finding.rule, Rule::CameAndWent);
+                (finding.says, finding.evidence[0].saw.clone())
+            });
+            says.collect::<Vec<_>>()
+        };
+        let pair = "mlx5_0 of node01 → mlx5_0 of node02 on rail 0";
+        let says = format!("{pair} failed in one round and was measured in another.");
+        assert_eq!(noted("no answer"), [(says, format!("{pair}: no answer"))]);
+        assert_eq!(noted(crate::model::NODE_LOST), [], "told of the node");
+    }
+
+    #[test]
     fn wrong_bytes_are_a_fault_at_any_speed() {
         let mut events = events(3, 1, &|_, _, _| Some(FULL));
         let wrong = crate::model::Verification {

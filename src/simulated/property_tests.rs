@@ -185,7 +185,15 @@ fn silence_in_a_round_is_not_death() {
     for seed in 0..6 {
         let text = "silent = 0.03\n[outliers]\nshare = 0.0\ndepth = 0.4\n";
         let (_, judgement) = adaptive(&scenario(40, 2, text), seed);
-        assert_eq!(judgement.findings, [], "seed {seed}");
+        // That probes failed for it is worth a note.
+        let is_noted =
+            |told: &Finding| told.rule == Rule::CameAndWent && told.says.contains("failed");
+        let others: Vec<_> = judgement
+            .findings
+            .iter()
+            .filter(|told| !is_noted(told))
+            .collect();
+        assert!(others.is_empty(), "seed {seed}: {others:#?}");
         assert_eq!(judgement.verdict, Verdict::AtLineRate);
     }
 }

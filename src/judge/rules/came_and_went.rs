@@ -1,18 +1,20 @@
-//! What was low once and not when it was measured again.
+//! What was low or failed once, and did not when it was measured again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{About, Context, evidence, measured, names, plain, whole};
 use crate::judge::Observation;
-use crate::model::{Direction, Finding, Rule, Severity, Subject};
+use crate::ledger::{PairState, PairSummary, Probe};
+use crate::model::{Direction, Evidence, Finding, NODE_LOST, Outcome, Rule, Severity, Subject};
 
 pub(super) const ABOUT: About = About {
     rule: Rule::CameAndWent,
-    means: "Pairs were low in one round and not in another: something came in between, or a fault comes and \
-            goes. An intermittent fault shows here first.",
+    means: "Pairs were low, or failed, in one round and not in another: something came in between, or a fault \
+            comes and goes. An intermittent fault shows here first.",
     detected: "A probe below `degraded_below` of what is expected, of a pair that reaches it in another round \
                and whose ends are both good. Several of one NIC are told of it, all others in one note, and so is \
-               a round in which more than a fifth of all was low.",
+               a round in which more than a fifth of all was low. A probe that failed, of a pair that was \
+               measured in another round: all of them in one note, but what befell a node that was lost.",
     remedy: "Compare with earlier runs: a NIC or a link that is here again and again has an intermittent fault; \
              look at its error counters and at how often its link went down.",
 };
@@ -48,7 +50,8 @@ pub(super) fn check(context: &Context<'_>) -> Vec<Finding> {
     let nics = of_nic
         .iter()
         .map(|(number, seen)| of_one(context, *number, seen));
-    nics.chain(in_all(context, &others)).collect()
+    let failed = failed_once(context);
+    nics.chain(in_all(context, &others)).chain(failed).collect()
 }
 
 /// Rounds in which so much was low that it says nothing of a NIC.
@@ -98,6 +101,45 @@ fn in_all(context: &Context<'_>, seen: &[&Observation<'_>]) -> Option<Finding> {
     );
     let subject = Subject::Pair(worst.pair.clone());
     Some(finding(Severity::Note, subject, says, seen))
+}
+
+/// Pairs that failed once and were measured all the same. What befell a lost node is told of it.
+fn failed_once(context: &Context<'_>) -> Option<Finding> {
+    let pairs = context.ledger.pairs_with_a_failure();
+    let passed = pairs
+        .iter()
+        .filter(|pair| matches!(pair.state(), PairState::Measured { .. }));
+    let failed: Vec<_> = passed.filter_map(first_failure).collect();
+    let (first, _) = failed.first()?;
+    let more = match failed.len() - 1 {
+        0 => String::new(),
+        1 => " So did 1 other pair.".to_owned(),
+        many => format!(" So did {many} others."),
+    };
+    let pair = &first.planned.pair;
+    let says = format!("{pair} failed in one round and was measured in another.{more}");
+    let proof = failed.iter().take(SHOWN).map(|(probe, why)| Evidence {
+        saw: format!("{}: {why}", probe.planned.pair),
+        from: probe.planned.probe.to_string(),
+    });
+    let (subject, proof) = (Subject::Pair(pair.clone()), proof.collect());
+    let plain = plain(
+        Rule::CameAndWent,
+        Severity::Note,
+        subject,
+        says,
+        proof,
+        ABOUT.remedy,
+    );
+    Some(plain)
+}
+
+/// The first probe of a pair that failed by itself, and why.
+fn first_failure<'a>(pair: &PairSummary<'a>) -> Option<(&'a Probe, &'a str)> {
+    pair.attempts.iter().find_map(|probe| match &probe.outcome {
+        Some(Outcome::Failed { why, .. }) if why != NODE_LOST => Some((*probe, why.as_str())),
+        _ => None,
+    })
 }
 
 fn worst<'o, 'a>(seen: &[&'o Observation<'a>]) -> Option<&'o Observation<'a>> {
