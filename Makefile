@@ -63,10 +63,19 @@ bench:
 soak: setup
 	@tests/lab/soak.sh
 
+# Without a sanitizer, see fuzz/Cargo.toml; what is found is kept in fuzz/corpus and fuzz/artifacts.
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= nccl_log record frames config topology
 fuzz:
-	@for target in nccl_log record frames config topology; do \
-		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=65536 || exit 1; \
+	@$(CARGO) fuzz --version >/dev/null 2>&1 || \
+		{ echo 'cargo-fuzz is not installed: cargo install cargo-fuzz' >&2; exit 1; }
+	@$(CARGO) +nightly --version >/dev/null 2>&1 || \
+		{ echo 'there is no nightly toolchain: rustup toolchain install nightly' >&2; exit 1; }
+	@for target in $(FUZZ_TARGETS); do \
+		corpus="fuzz/corpus/$$target"; seeds="fuzz/seeds/$$target"; mkdir -p "$$corpus"; \
+		if [ ! -e "$$seeds" ]; then seeds=; fi; \
+		$(CARGO) +nightly fuzz run -s none -a $$target "$$corpus" $$seeds -- \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 || exit 1; \
 	done
 
 clean:
