@@ -1,6 +1,7 @@
-//! The lab's acceptance profile, held against runs that other cases made anyway: no node is asked again.
+//! The lab's acceptance profile, held against runs: most of them other cases made anyway, and no node is
+//! asked again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -8,13 +9,11 @@ use serde_json::Value;
 use crate::running::{LINERATE, Report};
 
 /// The profile that comes with linerate.
-fn profile() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/profiles/lab.toml")
-}
+pub const PROFILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/profiles/lab.toml");
 
 /// What becomes of the lab's profile, and the exit code.
 fn held(report: &Report) -> (Value, Option<i32>) {
-    held_against(&profile(), &report.record)
+    held_against(Path::new(PROFILE), &report.record)
 }
 
 fn held_against(profile: &Path, record: &Path) -> (Value, Option<i32>) {
@@ -41,12 +40,14 @@ fn came_out(document: &Value, is: &str) -> Vec<String> {
         .collect()
 }
 
-/// Asserts that a run is accepted.
-pub fn accepts(report: &Report) {
-    let (document, code) = held(report);
-    assert_eq!(code, Some(0), "{document:#}");
-    assert_eq!(document["verdict"], "accepted");
-    assert_eq!(came_out(&document, "failed"), Vec::<String>::new());
+/// Asserts that what was measured for the profile is accepted.
+pub fn accepts(accepted: &Report) {
+    accepted.ends_with(0);
+    let document = &accepted.json;
+    assert_eq!(document["verdict"], "accepted", "{document:#}");
+    for is in ["failed", "not_judged"] {
+        assert_eq!(came_out(document, is), Vec::<String>::new());
+    }
 }
 
 /// Asserts that a run is rejected, and that the check of the bandwidth names exactly these.
@@ -62,26 +63,17 @@ pub fn rejects(report: &Report, ends: &[&str]) {
     assert_eq!(named, ends, "{failed:#?}");
 }
 
-/// Asserts that a run is rejected by a check, for this subject among others.
-pub fn rejects_by(report: &Report, check: &str, subject: &str) {
-    let (document, code) = held(report);
-    assert_eq!(code, Some(1), "{document:#}");
-    let failed = came_out(&document, "failed");
-    assert!(
-        failed.contains(&format!("{check} {subject}")),
-        "{failed:#?}"
-    );
+/// Asserts that a run is rejected by each of these checks, of whom is named with it.
+pub fn rejects_by(report: &Report, checks: &[(&str, &str)]) {
+    rejects_each(Path::new(PROFILE), &report.record, checks);
 }
 
 /// Asserts that a run of which something is missing is not accepted, and that these were not judged.
 pub fn cannot_judge(report: &Report, nodes: &[&str]) {
     let (document, code) = held(report);
     assert_ne!(code, Some(0), "{document:#}");
-    let unjudged = came_out(&document, "not_judged");
-    for node in nodes {
-        let coverage = format!("coverage {node}");
-        assert!(unjudged.contains(&coverage), "{coverage}: {unjudged:#?}");
-    }
+    let checks: Vec<_> = nodes.iter().map(|node| ("coverage", *node)).collect();
+    names(&document, "not_judged", &checks);
 }
 
 /// Makes a profile of a healthy run, which the run itself passes.
@@ -102,11 +94,16 @@ pub fn made_of(report: &Report, profile: &Path) {
 pub fn rejects_each(profile: &Path, record: &Path, checks: &[(&str, &str)]) {
     let (document, code) = held_against(profile, record);
     assert_eq!(code, Some(1), "{document:#}");
-    let failed = came_out(&document, "failed");
+    names(&document, "failed", checks);
+}
+
+/// Asserts that each of these checks came out so, of whom is named with it.
+pub fn names(document: &Value, is: &str, checks: &[(&str, &str)]) {
+    let lines = came_out(document, is);
     for (check, whom) in checks {
         let of_check = |line: &&String| line.split(' ').next() == Some(check);
-        let found: Vec<_> = failed.iter().filter(of_check).collect();
-        let is_named = found.iter().any(|line| line.contains(whom));
-        assert!(is_named, "{check} of {whom}: {failed:#?}");
+        let mut found = lines.iter().filter(of_check);
+        let is_named = found.any(|line| line.contains(whom));
+        assert!(is_named, "{check} of {whom}: {lines:#?}");
     }
 }

@@ -12,6 +12,7 @@ use linerate_lab::control::{NodeStatus, Phase};
 use linerate_lab::{Lab, Options};
 use toml::{Table, Value};
 
+use crate::accept;
 use crate::lab_binary;
 use crate::running::{Report, Running};
 
@@ -188,6 +189,17 @@ impl Bench {
         Running::cost(self.case, config, more, json, record).finish()
     }
 
+    /// Measures all nodes of a cluster file for the lab's profile: what becomes of that, and the report on
+    /// the same run.
+    pub fn accept(&mut self, config: &Path) -> (Report, Report) {
+        let (json, record) = (self.path("accept.json"), self.path("run.jsonl"));
+        let run = Running::accept(self.case, config, accept::PROFILE, json, record.clone());
+        let accepted = run.finish();
+        let json = self.path("report.json");
+        let report = Running::replay(self.case, json, &record).finish();
+        (accepted, report)
+    }
+
     /// Goes on with a run that was cut off, and waits for its end.
     pub fn resume(&mut self, config: &Path, record: &Path) -> Report {
         let json = self.path("report.json");
@@ -270,6 +282,11 @@ impl Bench {
             );
         }
     }
+}
+
+/// Latency is measured of one message size alone.
+pub fn one_latency(table: &mut Table) {
+    set(table, &["probe", "cost", "latency_sizes"], vec!["2 B"]);
 }
 
 /// Sets a value in nested tables, which are made where they are missing.

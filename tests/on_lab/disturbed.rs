@@ -1,8 +1,9 @@
 //! Runs in which something happens that is nobody's fault, or that is not to hide one: a node goes down,
-//! stands still, a link is slow for a while.
+//! stands still, a link is slow for a while. Whoever accepts a cluster does not bear it all the same.
 
 use linerate_lab::Fault;
 
+use crate::accept::rejects_by;
 use crate::bench::{Bench, FOUR, RATE};
 use crate::record::Recorded;
 use crate::running::{Report, Running};
@@ -69,6 +70,7 @@ pub fn a_node_that_stands_still_for_ten_seconds(bench: &mut Bench) {
     // It was there to be seen.
     let share = lowest(&report, "node03", "rxe0");
     assert!(share < 0.85, "node03 was never slower than {share}");
+    rejects_by(&report, &[("steady", "node03")]);
 }
 
 /// Low once, full the next time: no fault of its NIC.
@@ -88,4 +90,5 @@ pub fn a_link_that_is_slow_for_two_seconds(bench: &mut Bench) {
     report.shows("in one round and not in another");
     let share = lowest(&report, "node02", "rxe1");
     assert!(share < 0.85, "node02 was never slower than {share}");
+    rejects_by(&report, &[("steady", "node02")]);
 }

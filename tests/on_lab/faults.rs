@@ -2,8 +2,8 @@
 
 use linerate_lab::Fault;
 
-use crate::accept::rejects;
-use crate::bench::{Bench, FOUR};
+use crate::accept::{names, rejects};
+use crate::bench::{Bench, FOUR, one_latency, set};
 use crate::running::Report;
 
 /// A report over nodes that have this fault.
@@ -50,4 +50,34 @@ pub fn rails_that_are_slow_only_together(bench: &mut Bench) {
     rejects(&report, &rails);
     report.shows("NICs rxe0, rxe1 of node02 are low together");
     report.shows("What they share on the node is the limit, not a NIC.");
+}
+
+/// Links that do not meet, each with another fault: the check that is about it tells. None of them is what
+/// the judge calls low here, so that only the one that is cut is measured again.
+pub fn each_fault_of_a_link_is_rejected_by_its_check(bench: &mut Bench) {
+    for fault in [
+        "rate:node01:0:rx:5mbit",
+        "delay:node03:0:tx:100ms",
+        "loss:node04:1:tx:2%",
+        "cut:node02:1",
+    ] {
+        let fault: Fault = fault.parse().expect("a fault");
+        bench.lab.fault(&fault).expect("the lab takes it");
+    }
+    let config = bench.config(|table| {
+        set(table, &["sweep", "pattern"], "full");
+        set(table, &["probe", "duration"], "1s");
+        one_latency(table);
+    });
+    let (accepted, _) = bench.accept(&config);
+    accepted.ends_with(1);
+    let failed = [
+        ("bandwidth", "rxe0 of node01 rx"),
+        ("latency", "rxe0 of node03"),
+        ("counters", "rxe1 of node04"),
+    ];
+    names(&accepted.json, "failed", &failed);
+    // What nobody answers on is not known to be slow.
+    let unjudged = [("coverage", "node02"), ("bandwidth", "rxe1 of node02 tx")];
+    names(&accepted.json, "not_judged", &unjudged);
 }

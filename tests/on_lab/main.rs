@@ -106,6 +106,10 @@ const FOUR_CASES: &[Case] = &[
         faults::rails_that_are_slow_only_together,
     ),
     (
+        "four::each_fault_of_a_link_is_rejected_by_its_check",
+        faults::each_fault_of_a_link_is_rejected_by_its_check,
+    ),
+    (
         "four::a_node_that_is_killed_in_a_round",
         disturbed::a_node_that_is_killed_in_a_round,
     ),

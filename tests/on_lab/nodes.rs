@@ -57,7 +57,7 @@ pub fn a_port_that_is_down(bench: &mut Bench) {
     let report = bench.report(&config, &[]);
     report.ends_with(1);
     report.finds(&["port-down node03 rxe0"]);
-    rejects_by(&report, "faults", "rxe0 of node03");
+    rejects_by(&report, &[("faults", "rxe0 of node03")]);
     report.shows("The port of rxe0 of node03 (rail 0) is DOWN (Disabled): it carries no traffic");
     report.shows(
         "2 NIC directions not run: the port of rxe0 of node03 is DOWN (Disabled), not ACTIVE",
@@ -80,6 +80,7 @@ pub fn too_little_locked_memory(bench: &mut Bench) {
     );
     report.shows("raise it to unlimited where the login gets it");
     report.finds(&["memlock node03", "probe-failed node03"]);
+    rejects_by(&report, &[("memlock", "node03")]);
 }
 
 /// Where linerate would put its agent: each gets a file system of the case's own.

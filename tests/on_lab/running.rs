@@ -50,6 +50,28 @@ impl Running {
         Running::new(case, "cost", config, more, json, record)
     }
 
+    /// Measures what an acceptance profile is about, and judges.
+    pub fn accept(
+        case: &'static str,
+        config: &Path,
+        profile: &str,
+        json: PathBuf,
+        record: PathBuf,
+    ) -> Running {
+        Running::new(case, "accept", config, &[profile], json, record)
+    }
+
+    /// The report on a run that is over.
+    pub fn replay(case: &'static str, json: PathBuf, record: &Path) -> Running {
+        let mut command = Command::new(LINERATE);
+        command
+            .arg("replay")
+            .arg(record)
+            .args(["--format", "text", "--format"])
+            .arg(format!("json={}", json.display()));
+        Running::spawn(case, &mut command, json, record.to_owned())
+    }
+
     fn new(
         case: &'static str,
         word: &str,

@@ -1,11 +1,11 @@
 //! Nodes with a server's PCIe tree and GPUs: what is planted inside them is named, and nothing else.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use linerate_lab::{Fault, judge};
 
-use crate::accept::{made_of, rejects_each};
+use crate::accept::{PROFILE, made_of, rejects_each};
 use crate::bench::{Bench, NODES};
 use crate::running::Report;
 
@@ -80,5 +80,7 @@ pub fn a_healthy_server_has_no_finding(bench: &mut Bench) {
             ("mtu", "rxe0 of node03"),
         ];
         rejects_each(&profile, &planted, &checks);
+        let mtu = [("mtu", "rxe0 of node03")];
+        rejects_each(Path::new(PROFILE), &planted, &mtu);
     }
 }
