@@ -82,9 +82,14 @@ fn main() {
     for nodes in sizes {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["before.jsonl", "after.jsonl"].map(|name| folder.path().join(name));
-        let half = "[[slow_nic]]\nnode = \"node002\"\nrail = 1\ndirection = \"tx\"\nratio = 0.5\n";
+        // Names are as long as that of the last, and no shorter than node001.
+        let digits = nodes.to_string().len().max(3);
+        let half = format!(
+            "[[slow_nic]]\nnode = \"node{:0digits$}\"\nrail = 1\ndirection = \"tx\"\nratio = 0.5\n",
+            2
+        );
         record(&paths[0], nodes, 1, "");
-        record(&paths[1], nodes, 2, half);
+        record(&paths[1], nodes, 2, &half);
         let size = paths[0].metadata().unwrap().len();
         let (reading, before) = timed(|| read(&paths[0]));
         let after = read(&paths[1]);
