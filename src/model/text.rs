@@ -17,6 +17,10 @@ pub fn is_treacherous(c: char) -> bool {
 
 /// The text with a mark in the place of each such character.
 pub fn visible(text: &str) -> String {
+    // Nearly all of what is shown, and a report of thousands of nodes shows much.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mark = |c: char| if is_treacherous(c) { '\u{fffd}' } else { c };
     text.chars().map(mark).collect()
 }
@@ -40,6 +44,14 @@ mod tests {
         }
         for c in ['a', ' ', 'ä', '網', '→', '·'] {
             assert!(!is_treacherous(c), "{c:?}");
+        }
+        for (text, seen) in [
+            ("node01 ~", "node01 ~"),
+            ("a\u{1b}[2J", "a\u{fffd}[2J"),
+            ("\u{7f}", "\u{fffd}"),
+            ("網\u{202e}", "網\u{fffd}"),
+        ] {
+            assert_eq!(visible(text), seen);
         }
     }
 }

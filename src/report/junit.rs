@@ -91,7 +91,11 @@ fn told(mut status: TestCaseStatus, of: &Case) -> TestCaseStatus {
 
 /// A stranger's text in one line of XML 1.0, which has no control characters and neither U+FFFE nor U+FFFF.
 fn one_line(text: &str) -> String {
-    visible(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+    let text = visible(text);
+    match text.is_ascii() {
+        true => text,
+        false => text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}"),
+    }
 }
 
 fn lines<'l>(lines: impl IntoIterator<Item = &'l String>) -> String {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use toml::Table;
 
 use crate::bench::{Bench, set};
 use crate::running::Report;
@@ -48,13 +49,24 @@ fn install(bench: &mut Bench, node: &str, wrong: &str) {
 
 /// A report over two nodes with this stand-in, in this memory.
 fn report(bench: &mut Bench, wrong: [Option<&str>; 2], memory: &str) -> Report {
+    report_with(bench, wrong, |table| {
+        set(table, &["probe", "memory"], memory);
+    })
+}
+
+/// The same with another cluster file.
+fn report_with(
+    bench: &mut Bench,
+    wrong: [Option<&str>; 2],
+    edit: impl FnOnce(&mut Table),
+) -> Report {
     bench.lab.heal().expect("the lab heals");
     for (node, wrong) in TWO.iter().zip(wrong) {
         if let Some(wrong) = wrong {
             install(bench, node, wrong);
         }
     }
-    let config = bench.config(|table| set(table, &["probe", "memory"], memory));
+    let config = bench.config(edit);
     bench.report(&config, &TWO)
 }
 
@@ -122,9 +134,28 @@ fn each_nic_sends_to_itself(bench: &mut Bench, node: &str) {
     }
 }
 
+/// What stands in the place of nccl-tests, and what it writes.
+const NCCL: &str = "/tmp/all_reduce_perf";
+const NCCL_SAYS: &str = "\
+node01:5:6 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA
+node01:5:7 [1] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [receive] via NET/IB/0/GDRDMA
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 84.5
+";
+
+/// In the same run nccl-tests are started, which only one of the nodes has.
 pub fn gpu_memory_is_moved_by_way_of_the_host(bench: &mut Bench) {
-    let report = both(bench, "", "gpu-staged");
-    report.ends_with(0);
+    let script =
+        format!("cat > {NCCL} <<'END'\n#!/bin/sh\necho '{NCCL_SAYS}'\nEND\nchmod 755 {NCCL}");
+    bench.change("node01", &script, &format!("rm -f {NCCL}"));
+    let report = report_with(bench, [Some(""); 2], |table| {
+        set(table, &["probe", "memory"], "gpu-staged");
+        set(table, &["nccl", "enabled"], true);
+        set(table, &["nccl", "command"], vec![NCCL]);
+    });
+    report.ends_with(3);
+    report.shows("node01 by itself: GPUDirect RDMA is used by 2 ranks");
+    report.shows("/tmp/all_reduce_perf is not installed: there is no such file");
     moved(&report, "staged");
     report.shows("staged through host memory, as it was asked for");
 }
