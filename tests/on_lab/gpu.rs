@@ -147,6 +147,8 @@ node01:5:7 [1] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [receive] via NET/IB/0/GDRD
 pub fn gpu_memory_is_moved_by_way_of_the_host(bench: &mut Bench) {
     let script =
         format!("cat > {NCCL} <<'END'\n#!/bin/sh\necho '{NCCL_SAYS}'\nEND\nchmod 755 {NCCL}");
+    // Healing starts nodes anew, and what was put there is gone.
+    bench.lab.heal().expect("the lab heals");
     bench.change("node01", &script, &format!("rm -f {NCCL}"));
     let report = report_with(bench, [Some(""); 2], |table| {
         set(table, &["probe", "memory"], "gpu-staged");
