@@ -61,8 +61,8 @@ pub struct SweepArgs {
     #[arg(long)]
     pub cost: bool,
 
-    /// Run nccl-tests at the end, as [nccl] in the cluster file says, and read in their log whether NCCL
-    /// uses GPUDirect RDMA
+    /// Run nccl-tests at the end, as the cluster file says, and read in their log whether NCCL uses
+    /// GPUDirect RDMA
     #[arg(long)]
     pub nccl: bool,
 
