@@ -6,10 +6,11 @@ use super::{Color, PlainFormat};
 
 /// The notes below the help.
 pub(super) const GPU_CHECK_HELP: &str = "\
-It starts the CUDA driver, allocates 33 MiB of each GPU for a moment, copies 16 MiB to and from it for
-about 50 ms each way, and registers 1 MiB with each RDMA device by dma-buf and by peer memory. A job on
-a GPU is slowed while its memory is copied. No data is sent without --transfer; with it each NIC sends
-to itself, at its full rate, for a second and a half with each GPU and a quarter of a second without.
+It starts the CUDA driver, allocates 33 MiB of each GPU for a moment, copies 16 MiB to and
+from it for about 50 ms each way, and registers 1 MiB with each RDMA device by dma-buf and
+by peer memory. A job on a GPU is slowed while its memory is copied. No data is sent without
+--transfer; with it each NIC sends to itself, at its full rate, for a second and a half with
+each GPU and a quarter of a second without.
 
 Exit codes:
   0  every RDMA device takes memory of every GPU, in one way at least; with --transfer, each GPU and
