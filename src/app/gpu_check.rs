@@ -5,7 +5,7 @@ use super::output::Output;
 use super::surveyor;
 use crate::cli::{GpuCheckArgs, PlainFormat};
 use crate::judge::{LoopPair, LoopVerdict, loop_pairs};
-use crate::model::{GpuTrial, LocalPort, LoopTransfer, NodeFacts, PciAddress, RdmaDevice};
+use crate::model::{Fact, GpuTrial, LocalPort, LoopTransfer, NodeFacts, PciAddress, RdmaDevice};
 use crate::plan::route;
 use crate::probe::{loop_back, try_gpus};
 use crate::report::{GpuCheck, gpu_check_json, gpu_check_text};
@@ -38,7 +38,8 @@ pub(super) fn run(arguments: &GpuCheckArgs) -> Result<u8, Failure> {
     }
     .map_err(|error| Failure::work(format!("cannot write to standard output: {error}")))?;
     output.finish()?;
-    Ok(worse(code(&trials, &unread), code_of_pairs(&check.pairs)))
+    let moved = worse(code_of_host(&transfers), code_of_pairs(&check.pairs));
+    Ok(worse(code(&trials, &unread), moved))
 }
 
 /// Has each NIC that can send to itself; what cannot is named in `unread`.
@@ -48,9 +49,12 @@ fn move_data(
     unread: &mut Vec<String>,
 ) -> Vec<LoopTransfer> {
     let gpus: Vec<PciAddress> = trials.iter().map(|t| t.gpu.address.clone()).collect();
-    let devices = match facts.rdma.value() {
-        Some(devices) => devices.as_slice(),
-        None => &[],
+    let devices = match &facts.rdma {
+        Fact::Known { value, .. } => value.as_slice(),
+        Fact::Unknown { why } => {
+            unread.push(format!("no data was moved: {why}"));
+            &[]
+        }
     };
     let mut transfers = Vec::new();
     for device in devices {
@@ -98,6 +102,17 @@ fn code(trials: &[GpuTrial], unread: &[String]) -> u8 {
     }
 }
 
+/// What came of NICs without a GPU: where that fails, a GPU is not to blame.
+fn code_of_host(transfers: &[LoopTransfer]) -> u8 {
+    let of = |transfer: &LoopTransfer| match &transfer.outcome {
+        Ok(moved) if moved.bytes_wrong > 0 => 1,
+        Ok(_) => 0,
+        Err(_) => UNKNOWN,
+    };
+    let host = transfers.iter().filter(|t| t.gpu.is_none());
+    host.map(of).fold(0, worse)
+}
+
 /// What moving data came to. NICs that another is nearer than are shown, not judged by their rates.
 fn code_of_pairs(pairs: &[LoopPair<'_>]) -> u8 {
     let of = |pair: &LoopPair<'_>| match &pair.verdict {
@@ -121,7 +136,7 @@ fn worse(a: u8, b: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Attempt, CudaGpu, Fact, NicAttempts, PciAddress};
+    use crate::model::{Attempt, CudaGpu, NicAttempts};
 
     fn trial(nics: Fact<Vec<NicAttempts>>) -> GpuTrial {
         GpuTrial {
@@ -182,6 +197,21 @@ mod tests {
         assert_eq!(judged(&slow, true), 1);
         assert_eq!(judged(&slow, false), 0);
         assert_eq!(judged(&gone, true), 3);
+        let mut corrupt = of(100.0);
+        assert_eq!(code_of_host(&corrupt), 0);
+        for transfer in corrupt.iter_mut().filter(|t| t.gpu.is_none()) {
+            if let Ok(moved) = &mut transfer.outcome {
+                moved.bytes_wrong = 1;
+            }
+        }
+        assert_eq!((code_of_host(&corrupt), code_of_host(&gone)), (1, 3));
+        let mut unread = Vec::new();
+        let facts = NodeFacts {
+            rdma: Fact::unknown("no such folder"),
+            ..NodeFacts::default()
+        };
+        assert_eq!(move_data(&facts, &[], &mut unread), []);
+        assert_eq!(unread, ["no data was moved: no such folder"]);
         assert_eq!((worse(1, 3), worse(3, 0), worse(0, 0)), (1, 3, 0));
     }
 }

@@ -98,16 +98,10 @@ fn moved(pair: &LoopPair<'_>, style: Style, out: &mut dyn Write) -> io::Result<(
         pair.verdict
     );
     paragraph(out, style, "", "  ", &visible(&line))?;
-    let is_moved = |transfer: &&&LoopTransfer| transfer.outcome.is_ok();
-    let rates: Vec<String> = pair
-        .transfers
-        .iter()
-        .filter(is_moved)
-        .map(|t| rate(t))
-        .collect();
-    if rates.is_empty() {
+    if pair.transfers.iter().all(|t| t.outcome.is_err()) {
         return Ok(());
     }
+    let rates: Vec<String> = pair.transfers.iter().map(|t| rate(t)).collect();
     let software = match pair.is_software {
         true => "; software RDMA: its rates are the processor's",
         false => "",
@@ -127,6 +121,9 @@ fn rate(transfer: &LoopTransfer) -> String {
         way => way.to_string(),
     };
     match &transfer.outcome {
+        Ok(moved) if moved.bytes_wrong > 0 => {
+            format!("{way} {}, {} bytes WRONG", moved.gbps, moved.bytes_wrong)
+        }
         Ok(moved) => format!("{way} {}", moved.gbps),
         Err(why) => format!("{way}: {why}"),
     }
@@ -270,6 +267,10 @@ mod tests {
             _ => Ok(380.0),
         };
         let mut transfers = transfers(TwoSockets::GPU0, fine);
+        if let Ok(moved) = &mut transfers[0].outcome {
+            moved.bytes_wrong = 7;
+        }
+        transfers[4].outcome = Err("the queue pair broke".to_owned());
         transfers.extend(self::transfers(TwoSockets::GPU2, |way| match way {
             LoopWay::HostToHost => Ok(380.0),
             _ => Err("GPU memory is not registered, of GPU 0 with mlx5_0: no module"),
